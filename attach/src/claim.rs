@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// Names the first tensor that cannot be.
-pub fn layout_of(tensors: &[TensorClaim]) -> Result<Layout, ClaimError> {
+fn layout_of(tensors: &[TensorClaim]) -> Result<Layout, ClaimError> {
     let too_many = |what, found, max| Err(ClaimError::TooMany { what, found, max });
     if tensors.is_empty() {
         return Err(ClaimError::Empty);

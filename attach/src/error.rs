@@ -42,67 +42,40 @@ pub enum AttachError {
 
 /// A wrong description of a trainer's tensors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClaimError {
+pub(crate) enum ClaimError {
     /// Another version of the messages.
     #[error(
         "the package speaks version {theirs} of the session, the daemon version {ours}; install the package of this daemon"
     )]
-    Version {
-        /// The trainer's.
-        theirs: u32,
-        /// The daemon's.
-        ours: u32,
-    },
+    Version { theirs: u32, ours: u32 },
     /// No tensors.
     #[error("there is no tensor to train")]
     Empty,
     /// Too many tensors or values.
     #[error("the model has {found} {what}, at most {max} are allowed")]
     TooMany {
-        /// Of what.
         what: &'static str,
-        /// How many.
         found: u64,
-        /// As allowed.
         max: u64,
     },
     /// A name that cannot be.
     #[error(
         "tensor {index} is called `{name}`; names must differ and have 1 to 512 printable bytes"
     )]
-    Name {
-        /// Its place.
-        index: usize,
-        /// The name.
-        name: String,
-    },
+    Name { index: usize, name: String },
     /// A shape that cannot be.
     #[error("tensor `{name}` has shape {shape:?}: it has no values, or more than can be counted")]
-    Shape {
-        /// Its name.
-        name: String,
-        /// Its shape.
-        shape: Vec<u64>,
-    },
+    Shape { name: String, shape: Vec<u64> },
     /// Values of another type.
     #[error("tensor `{name}` is {dtype}, only float32 travels")]
-    Dtype {
-        /// Its name.
-        name: String,
-        /// Its type.
-        dtype: String,
-    },
+    Dtype { name: String, dtype: String },
     /// Another number of tensors than the run trains.
     #[error(
         "the model has {found} tensors, this daemon trains one of {needed}; the first other one is `{name}`"
     )]
     Count {
-        /// As described.
         found: usize,
-        /// As trained.
         needed: usize,
-        /// The first tensor that only one of them has.
         name: String,
     },
     /// Another tensor than the run trains.
@@ -110,15 +83,10 @@ pub enum ClaimError {
         "tensor {index} is `{name}` of shape {shape:?}, this daemon trains `{needed}` of shape {needed_shape:?} there"
     )]
     Other {
-        /// Its place.
         index: usize,
-        /// Its name.
         name: String,
-        /// Its shape.
         shape: Vec<u64>,
-        /// The name needed.
         needed: String,
-        /// The shape needed.
         needed_shape: Vec<u64>,
     },
     /// The run exchanges gradients and the trainer cannot hand them over.

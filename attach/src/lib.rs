@@ -40,14 +40,11 @@ mod remote;
 mod state;
 mod supervisor;
 mod terms;
-mod waiting;
 
 pub use buffers::{Buffer, buffers_of};
-pub use claim::layout_of;
-pub use error::{AttachError, ClaimError};
+pub use error::AttachError;
 pub use group::Group;
 pub use message::{FromTrainer, Hello, TensorClaim, ToTrainer, Welcome};
-pub use remote::RemoteTrainer;
+pub use remote::{RemoteTrainer, Waiting};
 pub use supervisor::{Supervisor, Trouble};
 pub use terms::{Mode, Notes, Shard, Terms};
-pub use waiting::Waiting;

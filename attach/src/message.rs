@@ -70,7 +70,7 @@ pub enum FromTrainer {
         /// Mean loss; `None` where it is not finite.
         loss: Option<f64>,
     },
-    /// It has taken over what it was told to.
+    /// It has carried out an order to take over parameters or state.
     Done,
     /// Its parameters are in the slot asked for.
     Cut {
@@ -138,7 +138,7 @@ pub enum ToTrainer {
         #[serde(default = "one", skip_serializing_if = "is_one")]
         rate: f64,
     },
-    /// Replace these ranges of the parameters by what is in the slot.
+    /// Replace these ranges of the parameters by the values in the slot.
     Install {
         /// The slot in use.
         slot: u8,

@@ -6,21 +6,23 @@
 //! for only while there is no other; else the island's stretch ends without it.
 
 mod session;
-mod start;
+mod waiting;
 mod watch;
+
+pub use waiting::Waiting;
 
 use crate::door::Door;
 use crate::gathering::{Gathering, Here};
 use crate::group::Group;
 use crate::limits::{STATE_AT_CUT_BYTES_MAX, UNCHANGED_MAX, UNCHANGED_TOLD};
-use crate::link::{Link, Lost};
+use crate::link::Link;
 use crate::memory::Memory;
-use crate::message::{FromTrainer, ToTrainer};
+use crate::message::{FromTrainer, Hello, ToTrainer};
 use crate::pace::Pace;
 use crate::state::State;
 use crate::terms::{Shard, Terms};
 use murmurate_protocol::{Evaluation, InnerStep, Participants, Round};
-use murmurate_strategies::state::{StateError, StateSink, StateSource};
+use murmurate_strategies::state::{StateError, StateSink, StateSource, number};
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,16 +64,12 @@ pub(crate) struct Shared {
     gathering: Arc<Gathering>,
 }
 
-/// The first trainer, or why it is not the one.
-pub(crate) type Attached = Result<(Shared, Session), Lost>;
-
 /// An attached trainer.
 #[derive(Debug)]
 pub(crate) struct Session {
     link: Link,
-    can_evaluate: bool,
-    has_state: bool,
-    faulthandler: bool,
+    /// Its introduction, without its tensors.
+    hello: Hello,
     /// The part of the data that it was last told of.
     shard: Shard,
     pace: Pace,
@@ -103,7 +101,7 @@ struct Step {
 impl RemoteTrainer {
     /// A trainer that can evaluate is attached.
     pub fn evaluates(&self) -> bool {
-        self.session.as_ref().is_some_and(|s| s.can_evaluate)
+        self.session.as_ref().is_some_and(|s| s.hello.evaluate)
     }
 
     fn is_leaving(&self) -> bool {
@@ -178,7 +176,7 @@ impl RemoteTrainer {
     /// Takes the trainer's parameters, and its state where that is small.
     fn cut(&mut self) -> Result<(), Cut> {
         let (slot, file) = (self.shared.memory.spare(), self.shared.state.spare());
-        let has_state = self.session.as_ref().is_some_and(|s| s.has_state);
+        let has_state = self.session.as_ref().is_some_and(|s| s.hello.state);
         let state = has_state.then_some(file);
         self.send(&ToTrainer::Cut { slot, state })?;
         let message = self.await_copy()?;
@@ -196,7 +194,7 @@ impl RemoteTrainer {
         Ok(())
     }
 
-    /// Notices a loop that trains nothing: its rounds would be complete, and the model what it was.
+    /// Notices a loop that trains nothing: its rounds would be complete, and the model unchanged.
     fn notice_unchanged(&mut self) -> Result<(), Cut> {
         if !self.shared.memory.is_unchanged() {
             self.shared.unchanged = 0;
@@ -229,7 +227,7 @@ impl RemoteTrainer {
 
     /// Asks for the state, for a checkpoint. The last known one stays where the trainer is gone.
     fn save_state(&mut self) -> Result<(), Cut> {
-        if self.shared.state.is_fresh || !self.session.as_ref().is_some_and(|s| s.has_state) {
+        if self.shared.state.is_fresh || !self.session.as_ref().is_some_and(|s| s.hello.state) {
             return Ok(());
         }
         self.send(&ToTrainer::Save {
@@ -245,7 +243,7 @@ impl RemoteTrainer {
 
     fn score(&mut self) -> Result<Evaluation, Cut> {
         self.settle_if_here()?;
-        if !self.session.as_ref().is_some_and(|s| s.can_evaluate) {
+        if !self.session.as_ref().is_some_and(|s| s.hello.evaluate) {
             let text = "attach(evaluate=...) was not given".to_owned();
             return Err(Cut::Failed(TrainError::Backend(text)));
         }
@@ -391,17 +389,13 @@ impl Trainer for RemoteTrainer {
     }
 
     fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        let steps = source.bytes(STEPS)?;
-        let steps = <[u8; 8]>::try_from(steps.as_slice()).map_err(|_| StateError::Malformed {
-            name: STEPS.to_owned(),
-            reason: format!("{} bytes instead of 8", steps.len()),
-        })?;
+        let steps = number(source, STEPS)?;
         if source.contains(STATE) {
             let bytes = source.bytes(STATE)?;
             let put = self.shared.state.put(&bytes);
             put.map_err(|e| StateError::Host(e.to_string()))?;
         }
-        self.shared.steps = u64::from_le_bytes(steps);
+        self.shared.steps = steps;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
-/// The two files and what is known of them.
+/// The two files, the one in use, and the size of the state in it.
 #[derive(Debug)]
 pub(crate) struct State {
     files: [File; 2],

@@ -48,13 +48,12 @@ struct Ended {
 /// Keeps the training loops of one daemon running. Dropped, it ends them.
 #[derive(Debug)]
 pub struct Supervisor {
-    groups: Vec<Arc<Group>>,
-    ended: Arc<Mutex<Ended>>,
+    loops: Trouble,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Tells whether a training loop is away.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Trouble {
     groups: Vec<Arc<Group>>,
     ended: Arc<Mutex<Ended>>,
@@ -92,7 +91,7 @@ struct Life {
 impl Supervisor {
     /// Starts `command` for each of the sockets, which it finds in the environment variable
     /// `MURMURATE_SOCKET`. Where they are several, `RANK` and `WORLD_SIZE` are its rank and their number, and
-    /// so are `LOCAL_RANK`, `MURMURATE_RANK`, `LOCAL_WORLD_SIZE` and `MURMURATE_RANKS`. What it prints goes to
+    /// so are `LOCAL_RANK`, `MURMURATE_RANK`, `LOCAL_WORLD_SIZE` and `MURMURATE_RANKS`. Its output goes to
     /// this process's standard error.
     ///
     /// # Errors
@@ -108,8 +107,10 @@ impl Supervisor {
         assert!(!command.is_empty(), "a command has a program");
         assert!(!sockets.is_empty(), "a daemon has a trainer");
         let mut this = Self {
-            groups: sockets.iter().map(|_| Arc::default()).collect(),
-            ended: Arc::default(),
+            loops: Trouble {
+                groups: sockets.iter().map(|_| Arc::default()).collect(),
+                ended: Arc::default(),
+            },
             thread: None,
         };
         let mut keeper = Keeper {
@@ -117,9 +118,9 @@ impl Supervisor {
             ranks: sockets
                 .iter()
                 .map(|socket| socket.to_path_buf())
-                .zip(this.groups.iter().cloned())
+                .zip(this.loops.groups.iter().cloned())
                 .collect(),
-            ended: Arc::clone(&this.ended),
+            ended: Arc::clone(&this.loops.ended),
             notes,
             failures: Failures::default(),
             shown: VecDeque::new(),
@@ -133,27 +134,25 @@ impl Supervisor {
 
     /// The process group of a rank's training loop.
     pub fn group(&self, rank: u32) -> Option<Arc<Group>> {
-        self.groups.get(rank as usize).cloned()
+        self.loops.groups.get(rank as usize).cloned()
     }
 
     /// How often the training loop has ended, and the last line that it printed.
     pub fn ended(&self) -> (u32, String) {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = &self.loops.ended;
+        let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
         (ended.times, ended.words.clone())
     }
 
     /// A view of training loops that ended, for status pages.
     pub fn trouble(&self) -> Trouble {
-        Trouble {
-            groups: self.groups.clone(),
-            ended: Arc::clone(&self.ended),
-        }
+        self.loops.clone()
     }
 
     /// Training is over: waits for the training loop to end, and ends it if it takes too long. One that has not
     /// attached has nothing to save.
     pub fn finish(mut self) {
-        let attached = self.groups.iter().any(|group| group.is_attached());
+        let attached = self.loops.groups.iter().any(|group| group.is_attached());
         self.stop(if attached { END_WAIT } else { Duration::ZERO });
     }
 
@@ -161,16 +160,15 @@ impl Supervisor {
         let Some(thread) = self.thread.take() else {
             return;
         };
-        self.groups
-            .iter()
-            .for_each(|group| group.training_is_over());
+        let groups = &self.loops.groups;
+        groups.iter().for_each(|group| group.training_is_over());
         for (wait, signal) in [(wait, Signal::TERM), (TERMINATE_WAIT, Signal::KILL)] {
             let since = Instant::now();
             while !thread.is_finished() && since.elapsed() < wait {
                 std::thread::sleep(LOOK_EVERY);
             }
             if !thread.is_finished() {
-                self.groups.iter().for_each(|group| group.signal(signal));
+                groups.iter().for_each(|group| group.signal(signal));
             }
         }
         // Killed processes end.
@@ -341,7 +339,7 @@ impl Keeper {
         (words, text)
     }
 
-    /// Ends what is left; says what is known of the last one that had an end of its own.
+    /// Ends the processes that are left. Returns the last words of the last that ended by itself, and its end.
     fn end_all(&mut self, lives: &mut [Life]) -> (String, String) {
         let mut last = (String::new(), "the trainer ended".to_owned());
         for life in lives.iter_mut() {

@@ -37,7 +37,7 @@ async fn run_in(options: &JoinOptions, dir: &Path) -> Result<JoinReport, BenchEr
         let dir = dir.join(format!("peer-{rank}"));
         let flags = [
             "--keep".to_owned(),
-            format!("--train-ms={}", options.train.as_millis()),
+            format!("--train-ms={}", options.train_ms),
         ];
         let config = options.config(&dir, join);
         let process = Process::start(&config, &dir, rank, options.params, &flags)?;

@@ -6,7 +6,6 @@ mod control;
 mod document;
 mod examples;
 mod inspect;
-mod local;
 mod membership;
 mod model;
 mod offered;
@@ -26,11 +25,11 @@ pub(crate) use inspect::{
     DoctorArgs, ExplainArgs, INTERVAL_MAX_S, INTERVAL_MIN_S, LimitArgs, LogArgs, TOPICS, TopArgs,
     WhyArgs,
 };
-pub(crate) use local::LocalArgs;
 pub(crate) use membership::{
     AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs, USUAL_DIR,
 };
 pub(crate) use model::{EvalArgs, ExportArgs, GenerateArgs, StoreArg};
+use murmurate_node::local::LocalOptions;
 use offered::offered;
 pub(crate) use run::RunArgs;
 pub(crate) use sim::{CompareArgs, LanguageArgs, SimArgs, SimCommand, SurveyArgs};
@@ -55,11 +54,11 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run one daemon: train, and exchange with others
-    #[command(after_help = examples::RUN)]
+    #[command(after_help = examples::RUN, mut_args(offered::offer))]
     Run(RunArgs),
     /// Run several daemons on this machine and compare what they learned
-    #[command(after_help = examples::LOCAL)]
-    Local(LocalArgs),
+    #[command(after_help = examples::LOCAL, mut_args(offered::offer))]
+    Local(LocalOptions),
     /// Write a commented configuration
     #[command(after_help = examples::INIT)]
     Init(InitArgs),

@@ -20,42 +20,32 @@ pub(crate) const TABLE: &str = "Exit codes:
 
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Exit {
-    /// What was asked for is done.
-    Done,
+    /// The work is done.
+    Done = 0,
     /// Something failed.
-    Failed,
+    Failed = 1,
     /// The command line cannot be understood.
-    Usage,
+    Usage = 2,
     /// All rounds are done, and the target is not reached.
-    Missed,
+    Missed = 3,
     /// Peers refuse this daemon, or it refuses them.
-    Refused,
+    Refused = 4,
     /// No peer to join could be reached.
-    Unreachable,
+    Unreachable = 5,
     /// What the daemon was started with cannot be used, so another start does not help.
-    Unusable,
-    /// The user interrupted it before the work was done.
-    Interrupted,
+    Unusable = 6,
+    /// The user interrupted it before the work was done. As in shells: 128 and the number of SIGINT.
+    Interrupted = 130,
 }
 
 impl Exit {
     /// The number for the system.
     pub(crate) const fn code(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::Failed => 1,
-            Self::Usage => 2,
-            Self::Missed => 3,
-            Self::Refused => 4,
-            Self::Unreachable => 5,
-            Self::Unusable => 6,
-            // As shells do: 128 and the number of SIGINT.
-            Self::Interrupted => 130,
-        }
+        self as u8
     }
 
-    /// The exit code that an error asks for.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         if error.is::<ReaderGone>() {
             return Self::Done;
@@ -76,11 +66,9 @@ impl Exit {
         match error.downcast_ref::<DaemonError>() {
             Some(DaemonError::Missed { .. }) => Self::Missed,
             Some(
-                DaemonError::Refused(_)
-                | DaemonError::TurnedAway { .. }
-                | DaemonError::NoMember { .. },
+                DaemonError::Refused(_) | DaemonError::TurnedAway { .. } | DaemonError::NoMember(_),
             ) => Self::Refused,
-            Some(DaemonError::Unreachable { .. }) => Self::Unreachable,
+            Some(DaemonError::Unreachable(_)) => Self::Unreachable,
             Some(DaemonError::Membership(MembershipError::Store(_))) => Self::Failed,
             Some(
                 DaemonError::Membership(_)
@@ -92,9 +80,7 @@ impl Exit {
             _ => Self::Failed,
         }
     }
-}
 
-impl Exit {
     /// A value of a flag is wrong usage; one of a file or a variable is for its writer.
     const fn of_config(error: &ConfigError) -> Self {
         match error {
@@ -128,7 +114,6 @@ impl Ended {
         Self::new(Exit::Usage, line).into()
     }
 
-    /// An end that prints this line.
     pub(crate) fn new(exit: Exit, line: impl Into<String>) -> Self {
         let line = line.into();
         Self { exit, line }
@@ -143,10 +128,10 @@ mod tests {
     #[test]
     fn each_end_has_a_code_of_its_own() {
         let path = std::path::PathBuf::from("node.toml");
-        let there = ConfigError::Exists { path: path.clone() };
+        let there = ConfigError::Exists(path.clone());
         let reason = "it is a folder".to_owned();
         let unreadable = ConfigError::Unreadable { path, reason };
-        let unreachable = DaemonError::Unreachable { bootstrap: None };
+        let unreachable = DaemonError::Unreachable(None);
         let wrong = |place| ConfigError::Invalid {
             place,
             message: "it is none".to_owned(),

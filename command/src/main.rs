@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what was asked for instead of a command, such as `--help`, or what is wrong with it.
+/// Prints the answer to a request that is no command, such as `--help`, or the error of the command line.
 fn usage(answer: &clap::Error) -> ExitCode {
     match usage::explained(answer) {
         Some(words) => out::complain(format_args!("error: {words}\n\nFor more, try `--help`.")),
@@ -91,7 +91,7 @@ fn usage(answer: &clap::Error) -> ExitCode {
     }
 }
 
-/// Whether the log may have colours: on a terminal, unless `NO_COLOR` says no (<https://no-color.org>).
+/// Returns `true` if the log may have colours: on a terminal, unless `NO_COLOR` says no (<https://no-color.org>).
 fn has_colours() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     std::io::stderr().is_terminal() && !refused

@@ -7,11 +7,12 @@
 mod fit;
 
 use comfy_table::Table;
+use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether `--quiet` was given. It is set once, before anything is printed.
+/// Set by `--quiet`, once, before anything is printed.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// The program that read stdout has closed it.
@@ -24,7 +25,7 @@ pub(crate) fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Whether only results and errors are printed.
+/// Returns `true` if only results and errors are printed.
 pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
@@ -37,6 +38,31 @@ pub(crate) fn line(text: impl fmt::Display) -> anyhow::Result<()> {
 /// Prints a result that brings its own ends of lines.
 pub(crate) fn text(text: impl fmt::Display) -> anyhow::Result<()> {
     with(|out| write!(out, "{text}"))
+}
+
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    line(serde_json::to_string(value)?)
+}
+
+/// Prints a report as JSON, or in its own words.
+pub(crate) fn report(
+    as_json: bool,
+    report: &(impl Serialize + fmt::Display),
+) -> anyhow::Result<()> {
+    if as_json { json(report) } else { text(report) }
+}
+
+/// Prints figures as JSON, or as a table.
+pub(crate) fn figures<T: Serialize>(
+    as_json: bool,
+    figures: &T,
+    words: fn(&T) -> Table,
+) -> anyhow::Result<()> {
+    if as_json {
+        json(figures)
+    } else {
+        table(&words(figures))
+    }
 }
 
 /// Prints a table, or its rows as `key: value` lines if the terminal is too narrow for it.

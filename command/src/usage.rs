@@ -1,4 +1,4 @@
-//! What is wrong with a command line, in words for its writer. Clap says what it parsed; here are the values
+//! The error of a command line, in words for its writer. Clap shows the parsed text; here are the values
 //! and the names that were probably meant.
 
 use crate::cli::Cli;
@@ -39,7 +39,6 @@ pub(crate) fn explained(answer: &clap::Error) -> Option<String> {
     }
 }
 
-/// What a number should be.
 fn of_number(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<ParseIntError>() {
         return Some(match error.kind() {

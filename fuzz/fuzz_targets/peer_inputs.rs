@@ -8,7 +8,7 @@ use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
     Attempt, BytesBound, CenterPlan, Contribution, CopyPlan, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
     FragmentPlan, GroupTag, Grouping, Input, LayoutHash, LeadPlan, Members, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
-    PullAnswers, PullPlan, PushOutcome, Roll, Round, RunId, SNAPSHOT_VERSION, Schedule, ServerPlan, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Synchronization, Tag, Time,
+    PullAnswers, PullPlan, PushOutcome, Roll, Round, RunId, SNAPSHOT_VERSION, Schedule, ServerPlan, SliceId, SliceMeta, Snapshot, Source, StateId, StepBudget, Synchronization, Tag, Time,
     TrainSummary,
     WorkError, wire,
 };
@@ -190,28 +190,15 @@ fn roll(plan: &Plan) -> Roll {
 /// An Executor's answer; `None` if the order has no answer.
 fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
     let digest = Digest::of(b"some bits");
-    if matches!(order, Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. } | Order::BreakOff { .. } | Order::ForgetReplicas { .. }) {
+    if matches!(order, Order::Settle { .. } | Order::Release { .. } | Order::Forget(_)) {
         return None;
     }
     if !well {
         let reason = "no".to_owned();
-        return Some(Done::Failed(match order {
-            Order::Reduce { inputs, .. }
-            | Order::Average { inputs, .. }
-            | Order::Mix { inputs, .. }
-            | Order::MixReplicas { inputs, .. }
-            | Order::Gather { inputs, .. }
-            | Order::EncodeRelayed { inputs, .. }
-            | Order::SumRow { inputs, .. }
-            | Order::EncodeBasis { inputs, .. }
-            | Order::EncodeJoined { inputs, .. }
-                if !inputs.is_empty() =>
-            {
-                let slice = inputs[0].0;
-                WorkError::BadSlice { slice, origin: slice.origin, reason }
-            }
-            Order::Load { .. } => WorkError::BadState { reason },
-            Order::Save { .. } | Order::SaveBranch { .. } => WorkError::Storage { reason },
+        return Some(Done::Failed(match (order, order.inputs().first()) {
+            (_, Some(slice)) => WorkError::BadSlice { slice: *slice, origin: slice.origin, reason },
+            (Order::Load { .. }, _) => WorkError::BadState { reason },
+            (Order::Save { .. }, _) => WorkError::Storage { reason },
             _ => WorkError::Training { reason },
         }));
     }
@@ -219,28 +206,19 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
         Order::Train { .. } => {
             Done::Trained(TrainSummary { steps: 1, samples: 8, ..TrainSummary::default() })
         }
-        Order::Encode { slice, .. } | Order::EncodeRelayed { slice, .. } => {
-            let digest = (slice.part == Part::Aggregate).then_some(digest);
-            Done::Encoded { bytes: 48, digest }
+        Order::Encode { slice, from, .. } => {
+            let voted = match from {
+                Source::Joined { .. } | Source::Bundle { .. } | Source::Bytes(_) => true,
+                Source::Basis(_) | Source::Second { .. } => false,
+                _ => slice.part == Part::Aggregate,
+            };
+            Done::Encoded { bytes: 48, digest: voted.then_some(digest) }
         }
-        Order::Bundle { .. } | Order::EncodeJoined { .. } | Order::Keep { .. } => {
-            Done::Encoded { bytes: 48, digest: Some(digest) }
-        }
-        Order::EncodeBasis { .. } | Order::EncodeSecond { .. } => {
-            Done::Encoded { bytes: 48, digest: None }
-        }
-        Order::Reduce { .. }
-        | Order::SumRow { .. }
-        | Order::Average { .. }
-        | Order::Mix { .. }
-        | Order::MixReplicas { .. }
-        | Order::ResetCenter { .. }
-        | Order::MoveCenter { .. }
-        | Order::Stage { .. } => Done::Combined,
+        Order::Combine { .. } | Order::Stage { .. } => Done::Combined,
         Order::Measure { .. } => Done::Measured { loss: 1.0 },
         Order::Read { .. } => Done::Read { bytes: Vec::new() },
         Order::Evaluate { .. } => Done::Evaluated(murmurate_protocol::Evaluation::default()),
-        Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
+        Order::Save { .. } => Done::Saved,
         Order::Pin { round, .. } => {
             Done::Pinned(StateId { round: *round, root: digest, bytes: 9 })
         }

@@ -20,7 +20,7 @@ use murmurate_node::progress::LogMode;
 use murmurate_strategies::Trainer;
 // The version of burn that the daemon uses. burn's derive macros expect this name.
 use murmurate_tasks::burn;
-use murmurate_tasks::{BurnTrainer, Score, Task, TaskError};
+use murmurate_tasks::{BurnTrainer, Score, Segments, Task, TaskError};
 use std::f32::consts::TAU;
 use std::path::{Path, PathBuf};
 
@@ -106,7 +106,7 @@ impl Task for Spirals {
     }
 
     /// Logistic loss, `log(1 + exp(-t z))` with `t = -1` or `1`.
-    fn loss(&self, model: &Gated, (points, sides): Self::Batch) -> Tensor<1> {
+    fn loss(&self, model: &Gated, (points, sides): Self::Batch, _: &mut Segments) -> Tensor<1> {
         let signed = model.forward(points) * (sides * 2.0 - 1.0);
         ((-signed).exp() + 1.0).log().mean()
     }
@@ -122,7 +122,8 @@ impl Task for Spirals {
         let (points, sides) = batch?;
         let signed = model.forward(points.clone()) * (sides.clone() * 2.0 - 1.0);
         let right = signed.greater_elem(0.0).int().sum().into_scalar::<i64>();
-        let loss = self.loss(model, (points, sides)).into_scalar::<f32>();
+        let loss = self.loss(model, (points, sides), &mut Segments::whole());
+        let loss = loss.into_scalar::<f32>();
         Ok(Score {
             loss_sum: f64::from(loss) * BATCH as f64,
             right: u64::try_from(right).ok(),

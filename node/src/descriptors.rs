@@ -44,7 +44,7 @@ impl Places {
 
     /// Places of one kind, of which there are `most` where the system does not limit them. Four kinds of
     /// places (handshakes over TCP, TLS over TCP, connections at the gate, and relayed ones) leave the daemon
-    /// what it needs.
+    /// the descriptors that it opens itself.
     pub(crate) fn of(self, most: usize) -> usize {
         let share = self.limit.saturating_sub(OWN) / 4;
         usize::try_from(share).unwrap_or(most).min(most)

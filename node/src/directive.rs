@@ -50,7 +50,6 @@ impl DirectiveStatus {
 /// What stands for the codec of the configuration.
 pub const CONFIGURED: &str = "configured";
 
-/// The codec that a change names; `None` for another change.
 fn codec_words(change: Change) -> Option<String> {
     let Change::Codec(byte) = change else {
         return None;
@@ -58,7 +57,6 @@ fn codec_words(change: Change) -> Option<String> {
     Some(byte.map_or(CONFIGURED.to_owned(), codec_name))
 }
 
-/// The name of the codec with this byte.
 pub(crate) fn codec_name(byte: u8) -> String {
     by_tag(byte).map_or_else(|| format!("unknown ({byte})"), |spec| spec.name.to_owned())
 }

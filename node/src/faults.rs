@@ -173,6 +173,7 @@ pub fn trigger(fault: Fault) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_begins;
 
     #[test]
     fn faults_are_read_and_shown() {
@@ -193,10 +194,7 @@ mod tests {
             "kill@-1",
         ] {
             let line = text.parse::<Fault>().unwrap_err().to_string();
-            assert!(
-                line.starts_with(&format!("`{text}` is not a fault; write kill@")),
-                "{line}"
-            );
+            assert_begins(&line, &format!("`{text}` is not a fault; write kill@"));
         }
     }
 

@@ -4,7 +4,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// A file that lines are appended to.
 #[derive(Debug)]
 pub(crate) struct Lines {
     file: File,
@@ -32,7 +31,6 @@ impl Lines {
         Ok(Self { file, bytes, torn })
     }
 
-    /// Bytes of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

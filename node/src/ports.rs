@@ -4,14 +4,14 @@
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use murmurate_net::free::Wire;
+use murmurate_protocol::SortedMap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 /// The last port of each transport and family, such as `udp4`. Bounded: there are four.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Ports(BTreeMap<String, u16>);
+pub struct Ports(SortedMap<String, u16>);
 
 impl Ports {
     /// Remembers the port of an address on which this daemon listens, the first of its transport and

@@ -1,8 +1,8 @@
 //! The final report of one daemon.
 
 use crate::api::{PathStatus, Status, Traffic};
+use murmurate_protocol::SortedMap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Results of one daemon, measured by itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -60,10 +60,10 @@ pub struct NodeReport {
     pub reachability: String,
     /// The last path to each peer, by id in hexadecimal.
     #[serde(default)]
-    pub paths: BTreeMap<String, PathStatus>,
+    pub paths: SortedMap<String, PathStatus>,
     /// Transport of slices to each peer whose link was still up: `quic`, `tls`, `stream` or `unused`.
     #[serde(default)]
-    pub bulk: BTreeMap<String, String>,
+    pub bulk: SortedMap<String, String>,
 }
 
 impl From<&Status> for NodeReport {

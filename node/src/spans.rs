@@ -8,12 +8,10 @@ use std::fmt::{self, Write};
 use tracing::Span;
 use tracing::span::EnteredSpan;
 
-/// The span of one daemon's part in a run.
 pub(crate) fn run(name: &str, me: PeerId) -> Span {
     tracing::error_span!("run", run = name, me = %me)
 }
 
-/// The span of a round.
 pub(crate) fn round(round: Round) -> Span {
     tracing::info_span!("round", round = round.0)
 }
@@ -84,6 +82,7 @@ mod tests {
         let save = Order::Save {
             round: Round(3),
             snapshot: vec![0; 1 << 20],
+            branch: false,
         };
         assert_eq!(variant(&save), "Save");
     }

@@ -2,8 +2,7 @@
 //! and `murmurate local --partition` can split a swarm and heal it.
 
 use crate::faults::FaultError;
-use murmurate_protocol::{PeerId, Phase, Round};
-use std::collections::BTreeSet;
+use murmurate_protocol::{PeerId, Phase, Round, SortedSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,7 +14,7 @@ pub struct Split {
     /// It ends when the daemon is in this round or a later one.
     pub until: u64,
     /// The daemons that it cannot reach.
-    pub peers: BTreeSet<PeerId>,
+    pub peers: SortedSet<PeerId>,
 }
 
 const FORM: &str = "FROM..UNTIL:PEER,PEER with two rounds and the ids of daemons";
@@ -59,9 +58,9 @@ pub struct Splits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SplitChange {
     /// It cannot reach these peers any more.
-    Cut(BTreeSet<PeerId>),
+    Cut(SortedSet<PeerId>),
     /// It can reach these peers again.
-    Healed(BTreeSet<PeerId>),
+    Healed(SortedSet<PeerId>),
 }
 
 impl Splits {
@@ -127,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_split_begins_when_training_ends_and_ends_with_its_last_round() {
-        let peers: BTreeSet<PeerId> = [peer(1)].into();
+        let peers: SortedSet<PeerId> = [peer(1)].into();
         let mut splits = Splits::new(vec![Split {
             from: 3,
             until: 9,

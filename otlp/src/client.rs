@@ -78,7 +78,6 @@ impl Client {
         Err(failed)
     }
 
-    /// Sends a request. Returns the status of the answer.
     fn send(&self, request: &Request<Bytes>) -> io::Result<u16> {
         let mut stream = self.connect()?;
         let (path, body) = (request.uri().path(), request.body());
@@ -106,7 +105,6 @@ impl Client {
     }
 }
 
-/// The status in the first line of an answer.
 fn status_of(stream: &mut impl Read) -> io::Result<u16> {
     let mut head = Vec::new();
     let mut part = [0; 512];

@@ -4,7 +4,6 @@ use http::Uri;
 use std::fmt;
 use std::str::FromStr;
 
-/// The port of OTLP over HTTP.
 const PORT: u16 = 4318;
 
 /// The address of a collector: `http://HOST:PORT`, with a path before `/v1/traces` if it needs one.
@@ -31,7 +30,6 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// The URL of a path.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{self}{path}")
     }

@@ -98,7 +98,6 @@ fn read(values: &Shared) -> Values {
     *values.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers all instruments.
 pub(crate) fn register(provider: &SdkMeterProvider, values: &Shared) {
     let meter: Meter = provider.meter("murmurate");
     for (name, unit, meaning, of) in TOTALS {

@@ -147,7 +147,7 @@ impl Otlp {
         self.news()
     }
 
-    /// Sends what is left. Waits for some seconds at most.
+    /// Sends the remaining spans and metrics. Waits for some seconds at most.
     pub fn finish(mut self, at: SystemTime) {
         self.spans.end(at);
         // That the collector is gone was said before.

@@ -18,13 +18,10 @@ pub enum Expired {
     Yes,
 }
 
-/// The spans that are open.
 #[derive(Debug)]
 pub(crate) struct Spans {
     tracer: SdkTracer,
-    /// The round under way, with its span.
     round: Option<(u64, Context)>,
-    /// The phase under way.
     phase: Option<Context>,
 }
 
@@ -87,7 +84,6 @@ impl Spans {
         }
     }
 
-    /// Ends all spans.
     pub(crate) fn end(&mut self, at: SystemTime) {
         end(self.phase.take(), at);
         let round = self.round.take();

@@ -1,5 +1,5 @@
 //! Branches: the sides of a swarm that was split, which cannot reach each other. Each side goes on, and
-//! counts what it does, so that both can be merged by weight when they meet.
+//! sums the weights of its rounds, so that both can be merged by weight when they meet.
 
 use crate::limits::{BRANCH_BASES, GROUP_MEMBERS_MAX, VIEW_PEERS_MAX};
 use crate::wire::WireError;
@@ -30,7 +30,7 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// Whether both branches grew from the same state.
+    /// Returns `true` if both branches grew from the same state: they have a base in common.
     pub fn meets(&self, other: &Self) -> bool {
         let mut bases = self.bases.iter().flatten();
         bases.any(|base| other.bases.contains(&Some(*base)))

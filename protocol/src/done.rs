@@ -102,7 +102,7 @@ pub enum WorkError {
         slice: SliceId,
         /// Who encoded it.
         origin: PeerId,
-        /// What is wrong with it.
+        /// Why it is refused.
         reason: String,
     },
     /// A slice is no longer here, although others may have it: the order fails at this peer only.
@@ -114,7 +114,7 @@ pub enum WorkError {
     /// A fetched state does not fit this model.
     #[error("a fetched state does not fit: {reason}")]
     BadState {
-        /// What is wrong with it.
+        /// Why it does not fit.
         reason: String,
     },
     /// Training itself failed (device, data, loss not finite).

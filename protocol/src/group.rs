@@ -58,12 +58,12 @@ impl Members {
         Self(bits)
     }
 
-    /// Whether a member is in the set.
+    /// Returns `true` if the set contains this member.
     pub const fn has(self, index: usize) -> bool {
         self.0 & Self::one(index).0 != 0
     }
 
-    /// Whether the set is empty.
+    /// Returns `true` if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -78,7 +78,7 @@ impl Members {
         Self(self.0 & !other.0)
     }
 
-    /// Whether every member of this set is in the other one.
+    /// Returns `true` if every member of this set is in the other one.
     pub const fn is_within(self, other: Self) -> bool {
         self.without(other).is_empty()
     }

@@ -1,5 +1,6 @@
 //! Ids and counters of different kinds, each its own type so that they cannot be mixed up.
 
+use core::cmp::Ordering;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +39,7 @@ pub(crate) mod words {
 macro_rules! id32 {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub struct $name(#[serde(with = "words")] [u8; 32]);
 
         impl $name {
@@ -78,6 +79,23 @@ macro_rules! id32 {
                     *byte = u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok()?;
                 }
                 Some(Self(out))
+            }
+        }
+
+        impl Ord for $name {
+            /// By the first eight bytes where they differ: without a call, which a search makes at each step.
+            fn cmp(&self, other: &Self) -> Ordering {
+                let first = |it: &Self| u64::from_be_bytes(*it.0.first_chunk().expect("32 bytes"));
+                match first(self).cmp(&first(other)) {
+                    Ordering::Equal => self.0.cmp(&other.0),
+                    different => different,
+                }
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
             }
         }
 

@@ -185,11 +185,6 @@ impl ExchangeKind {
         self.facts().has_neighbours
     }
 
-    /// Pushes carry push-sum mass.
-    pub const fn has_mass(self) -> bool {
-        self.facts().has_mass
-    }
-
     /// Peers wait for each other: see [`ExchangeFacts::waits`].
     pub const fn waits(self) -> bool {
         self.facts().waits
@@ -198,11 +193,6 @@ impl ExchangeKind {
     /// A round ends with one anchor that a majority of the group agreed on.
     pub const fn agrees(self) -> bool {
         self.facts().agrees
-    }
-
-    /// A contribution is the change of the anchor by training, and not the parameters.
-    pub const fn moves_the_anchor(self) -> bool {
-        self.facts().moves_the_anchor
     }
 
     /// How many peers own a shard of each fragment, where owners are part of the plan.

@@ -9,16 +9,16 @@
 //! values. Training has its share s of the time while waits are at most the *room* `R = H (1 - s) / s`, where H
 //! is the number of inner steps. The wait w_j under a codec that was tried on this line is the one measured then.
 //! One that was not tried may be as good as it can be: of `a + k b_j`, a latency and a time for each byte, it is
-//! known that `w_j >= w b_j / b` with fewer bytes, and `w_j >= w` with more. Trying it shows what it is.
+//! known that `w_j >= w b_j / b` with fewer bytes, and `w_j >= w` with more. A trial measures it.
 //!
 //! - A wait above the room leads to the most exact codec whose wait may fit. Where none fits, it leads to the
 //!   last one, and then to the most exact one whose wait is at most twice the least: more is lost only where it
 //!   halves the wait.
 //! - A wait that leaves room leads one codec up, if the wait there may be at most two thirds of what fits. Up is
 //!   one at a time, because a wrong guess makes the next rounds slow; down is at once.
-//! - A wait that has changed by a quarter under one codec is for another line: what was tried is forgotten.
+//! - A wait that has changed by a quarter under one codec is for another line: all earlier waits are forgotten.
 //!
-//! What was tried stays as it was measured, and between the limits for down and up lies a third. So noise of a
+//! A wait on a line stays as it was first measured, and between the limits for down and up lies a third. So noise of a
 //! tenth leads to no more changes than it takes to try each codec on the way down and up once. Where the wait is
 //! latency, fewer bytes do not shorten it, and the run goes back up.
 //!
@@ -87,7 +87,7 @@ impl Ladder {
         &self.rungs[..all.unwrap_or(RUNGS_MAX)]
     }
 
-    /// Whether its numbers make sense: at least two codecs, of which each sends less than the one before.
+    /// Returns `true` if its numbers make sense: at least two codecs, of which each sends less than the one before.
     pub(crate) fn fits(&self) -> bool {
         let codecs = self.codecs();
         let falls = codecs.is_sorted_by(|a, b| a.per_1024 > b.per_1024);

@@ -51,7 +51,7 @@
 //!                         Done::Trained(TrainSummary { steps: 1, samples: 8, ..Default::default() })
 //!                     }
 //!                     Order::Encode { .. } => Done::Encoded { bytes: 48, digest: Some(digest) },
-//!                     Order::Reduce { .. } => Done::Combined,
+//!                     Order::Combine { .. } => Done::Combined,
 //!                     Order::Apply { .. } => Done::Applied { digest, note: Vec::new() },
 //!                     _ => continue, // Settle and Release are not answered.
 //!                 };
@@ -96,6 +96,7 @@ mod score;
 mod seeds;
 mod signature;
 mod slice;
+mod sorted;
 mod statement;
 mod synchronization;
 mod time;
@@ -118,7 +119,7 @@ pub use kind::{
 pub use ladder::{Chosen, Ladder, Recoding, Rung};
 pub use locality::{Locality, RateClass, Site, SiteFinder};
 pub use loss::{Loss, Losses, NoLoss};
-pub use order::{Order, StepBudget, StoreId};
+pub use order::{Combination, Ending, Order, Piece, Source, StepBudget, StoreId, Unneeded};
 pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use participants::Participants;
 pub use peer::{Input, Peer, SNAPSHOT_VERSION, Snapshot};
@@ -138,6 +139,7 @@ pub use schedule::{
 pub use score::{NoScore, Ratings, Score, Scores, Scoring};
 pub use signature::{SealMemory, Signature, Signed};
 pub use slice::{Attempt, JoinedGroups, Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};
+pub use sorted::{Iter as SortedIter, SortedMap, SortedSet};
 pub use statement::{Proof, Saying};
 pub use synchronization::{Grace, Pace, Quorum, Sampling, Synchronization};
 pub use time::Time;

@@ -269,7 +269,7 @@ pub const PUSHES_AT_ONCE_MAX: u8 = 3;
 /// name replaces the first.
 pub const JOINED_GROUPS_MAX: usize = 64;
 
-/// Statements of which a host remembers the signature that it made: what it sends to all members of a
+/// Statements of which a host remembers the signature that it made. It sends each to all members of a
 /// group.
 pub const SEALS_MADE_MAX: usize = 16;
 

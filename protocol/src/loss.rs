@@ -116,7 +116,7 @@ impl Losses {
         }
     }
 
-    /// What was said was measured under another codec: inner steps stay until it is said again.
+    /// Forgets the last number, which was measured under another codec: inner steps stay until the next result.
     pub(crate) fn forget_last(&mut self) {
         self.last = None;
     }

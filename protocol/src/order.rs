@@ -29,10 +29,10 @@ pub enum StoreId {
     /// The shards of a parameter server's center that this peer owns.
     Center,
     /// The copy of this peer's parameters that the given neighbour holds. Encoding from it encodes
-    /// the difference between the parameters and the copy, and moves the copy by what was encoded.
-    /// Encoding a whole slice (`Part::Aggregate`) sets the copy to the parameters. With this peer
-    /// itself it is the one copy that all neighbours hold, and a whole slice of it is the copy as
-    /// it is; only a copy that is not there yet begins at the parameters.
+    /// the difference between the parameters and the copy, and moves the copy by the encoded difference.
+    /// With error feedback it encodes the parameters and the codec's last error, and the copy is the decoded result.
+    /// Encoding a whole slice (`Part::Aggregate`) sets the copy to the parameters. With this peer itself it is the one
+    /// copy that all neighbours hold, and a whole slice of it is the copy as it is; a new one begins at the parameters.
     Replica(PeerId),
     /// The anchor, as plain f32: this peer's side in a merge of branches.
     Branch,
@@ -42,8 +42,190 @@ pub enum StoreId {
     Row,
 }
 
-/// A piece of work for the Executor. Every order says by itself what is computed and where the
-/// result goes. An order that fails has changed nothing, unless it says otherwise.
+/// What the bytes of a slice are made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Source {
+    /// A shard of a store.
+    Store(StoreId),
+    /// `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)`, summed in the order given: the message that a
+    /// peer passes on along a tree. a_k is the number of peers whose parameters slice k is the mean of.
+    Relayed(Vec<(SliceId, f64)>),
+    /// In an exchange of two passes: first contributions to a shard with their weights. Members encode
+    /// their second ones for the result.
+    Basis(Vec<(SliceId, f64)>),
+    /// In an exchange of two passes: this peer's contribution to a shard, encoded for this basis. The first one
+    /// to the same shard must have been encoded in this round.
+    Second {
+        /// The basis.
+        basis: SliceId,
+    },
+    /// In an exchange of two passes: a basis and the second contributions for it. The result is the aggregate.
+    Joined {
+        /// The basis.
+        basis: SliceId,
+        /// Second contributions with their weights.
+        inputs: Vec<(SliceId, f64)>,
+    },
+    /// The slice's own bytes with a note behind them, so that members vote on both.
+    Noted(Vec<u8>),
+    /// The decided parts of a column's shard in one.
+    Bundle {
+        /// The parts in order.
+        parts: Vec<SliceId>,
+        /// Set where a note is behind the bytes of the first one.
+        noted: bool,
+    },
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+impl Source {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Store(_) => "encode",
+            Self::Relayed(_) => "encode relayed",
+            Self::Basis(_) => "encode basis",
+            Self::Second { .. } => "encode second",
+            Self::Joined { .. } => "encode joined",
+            Self::Noted(_) => "append",
+            Self::Bundle { .. } => "bundle",
+            Self::Bytes(_) => "keep",
+        }
+    }
+}
+
+/// A part of the parameters: one of the shards into which a fragment is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// The fragment.
+    pub fragment: FragmentId,
+    /// The shard.
+    pub shard: u16,
+    /// Into how many shards the fragment is cut.
+    pub of: u16,
+}
+
+impl Piece {
+    /// All of a fragment.
+    pub const fn whole(fragment: FragmentId) -> Self {
+        Self {
+            fragment,
+            shard: 0,
+            of: 1,
+        }
+    }
+}
+
+/// How slices are combined.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Combination {
+    /// Of contributions or partial sums to a shard that this peer owns: `sum_k a_k decode(slice_k) / sum_k a_k`,
+    /// or what the plan's aggregation rule makes of them. The result goes to [`StoreId::Shard`].
+    Reduce(Vec<(SliceId, f64)>),
+    /// As [`Combination::Reduce`] with the weighted mean, of a row's contributions to the shard of this peer's
+    /// column. The result goes to [`StoreId::Row`], from which any part of the shard can be encoded until the
+    /// fragment's round ends.
+    SumRow(Vec<(SliceId, f64)>),
+    /// The weighted mean of a shard of branches, which are slices of plain f32. The result goes to
+    /// [`StoreId::Merged`].
+    Average(Vec<(SliceId, f64)>),
+    /// This peer's parameters with those of others:
+    /// `mix = (keep * local + sum_k a_k decode(slice_k)) / (keep + sum_k a_k)`. [`Order::Apply`] puts the mix
+    /// in force.
+    Mix {
+        /// The round it is for.
+        round: Round,
+        /// Weight of this peer's parameters.
+        keep: f64,
+        /// Slices with their weights (negative: taken out again).
+        inputs: Vec<(SliceId, f64)>,
+    },
+    /// Each slice moves the copy of its origin, then this peer's parameters move towards the copies:
+    /// `mix = local + rate * sum_k a_k (copy of k here - copy of this peer at k)`. [`Order::Apply`] puts the mix
+    /// in force.
+    MixReplicas {
+        /// The round it is for.
+        round: Round,
+        /// Slices with their weights.
+        inputs: Vec<(SliceId, f64)>,
+    },
+    /// An owned shard of the center becomes another owner's copy of it; `None` takes the anchor's values.
+    ResetCenter(Option<SliceId>),
+    /// Contributions move an owned shard of the center in the order of their arrival. Each comes with its
+    /// staleness: the number of versions of the shard since its sender pulled it.
+    MoveCenter(Vec<(SliceId, u64)>),
+}
+
+impl Combination {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Reduce(_) => "reduce",
+            Self::SumRow(_) => "sum row",
+            Self::Average(_) => "average",
+            Self::Mix { .. } => "mix",
+            Self::MixReplicas { .. } => "mix replicas",
+            Self::ResetCenter(_) => "reset center",
+            Self::MoveCenter(_) => "move center",
+        }
+    }
+
+    /// The slices that are combined.
+    pub fn slices(&self) -> Vec<SliceId> {
+        match self {
+            Self::Reduce(inputs)
+            | Self::SumRow(inputs)
+            | Self::Average(inputs)
+            | Self::Mix { inputs, .. }
+            | Self::MixReplicas { inputs, .. } => inputs.iter().map(|(slice, _)| *slice).collect(),
+            Self::ResetCenter(copy) => copy.iter().copied().collect(),
+            Self::MoveCenter(inputs) => inputs.iter().map(|(slice, _)| *slice).collect(),
+        }
+    }
+}
+
+/// What an Executor may forget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unneeded {
+    /// The pinned state that opens this round.
+    Pinned(Round),
+    /// The copies that this peer and a neighbour hold of each other.
+    Replicas(PeerId),
+    /// The forward pass of this round, which waits for fragments that may stay undecided: it ends without them,
+    /// and its result is dropped.
+    Forward(Round),
+}
+
+/// How the round of a fragment ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Ending {
+    /// The decided aggregates are the new anchor, shard by shard; none where combining has already moved the
+    /// parameters.
+    Apply(Vec<SliceId>),
+    /// The anchor moves by the weighted mean of contributions, summed in the order given, which is that of
+    /// `PeerId`. Every member does this itself where contributions travel to all members. Without contributions
+    /// the anchor stays, and the training since is given up.
+    Gather(Vec<(SliceId, f64)>),
+    /// Means of branches of plain f32, shard by shard, are the new anchor. Momentum, what codecs keep, and
+    /// training since the old anchor are dropped: they belong to one side.
+    Merge(Vec<SliceId>),
+    /// Nothing was agreed, or nothing could be mixed. The anchor stays, training continues from its present
+    /// parameters, and the contribution becomes part of the next one.
+    Void,
+}
+
+impl Ending {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Apply(_) => "apply",
+            Self::Gather(_) => "gather",
+            Self::Merge(_) => "merge",
+            Self::Void => "void",
+        }
+    }
+}
+
+/// A piece of work for the Executor. Every order names by itself the computation and the place of its
+/// result. An order that fails has changed nothing, unless it says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// Train, then leave this round's contribution in [`StoreId::Local`]: the round's cut. Without
@@ -51,7 +233,7 @@ pub enum Order {
     /// contribution is still being exchanged. Answered by [`Done::Trained`](crate::Done::Trained).
     ///
     /// Without a cut and with no inner step it is the round's first forward pass alone: each layer
-    /// waits until its fragment's round has ended. What it computed serves the order with the cut, if
+    /// waits until its fragment's round has ended. Its result serves the order with the cut, if
     /// all parameters are still those that it used.
     Train {
         /// The round it is for.
@@ -70,216 +252,37 @@ pub enum Order {
         /// these follow from a loss.
         rules: TrainingRules,
     },
-    /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`](crate::Done::Encoded).
+    /// Make the bytes of a slice. Answered by [`Done::Encoded`](crate::Done::Encoded).
     Encode {
-        /// The store to read.
-        store: StoreId,
         /// The name of the result; its `part` picks the codec.
         slice: SliceId,
         /// Into how many shards the fragment is cut.
         of: u16,
+        /// What the bytes are made of.
+        from: Source,
     },
-    /// Encode `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)` under the slice's name,
-    /// summed in the order given: the message that a peer passes on along a tree. Answered by
-    /// [`Done::Encoded`](crate::Done::Encoded).
-    EncodeRelayed {
-        /// The name of the result.
-        slice: SliceId,
-        /// Messages of neighbours, each with the number of peers whose parameters it is the mean
-        /// of.
-        inputs: Vec<(SliceId, f64)>,
-    },
-    /// Reduce a shard that this peer owns: `shard = sum_k a_k decode(slice_k) / sum_k a_k`, or what
-    /// the plan's aggregation rule makes of the slices, summed in the order given. The result goes
-    /// to [`StoreId::Shard`]. Answered by [`Done::Combined`](crate::Done::Combined).
-    Reduce {
-        /// The fragment.
-        fragment: FragmentId,
-        /// The shard.
-        shard: u16,
-        /// Into how many shards the fragment is cut.
-        of: u16,
-        /// Contributions, or partial sums, with their weights.
-        inputs: Vec<(SliceId, f64)>,
-    },
-    /// Reduce a row's contributions to the shard of this peer's column, as [`Order::Reduce`] does with
-    /// the weighted mean. The result goes to [`StoreId::Row`], from which any part of the shard can be
-    /// encoded until the fragment's round ends. Answered by [`Done::Combined`](crate::Done::Combined).
-    SumRow {
-        /// The fragment.
-        fragment: FragmentId,
-        /// The shard: this peer's column.
-        shard: u16,
-        /// Into how many shards the fragment is cut: the number of columns.
-        of: u16,
-        /// Contributions of the row with their weights.
-        inputs: Vec<(SliceId, f64)>,
-    },
-    /// Put a note behind the bytes of an encoded slice, so that members vote on both. Answered by
-    /// [`Done::Encoded`](crate::Done::Encoded) with the size and the hash of both.
-    Append {
-        /// The slice.
-        slice: SliceId,
-        /// Into how many shards the fragment is cut.
-        of: u16,
-        /// The note.
-        note: Vec<u8>,
-    },
-    /// Put the decided parts of a column's shard into one slice. Answered by [`Done::Encoded`](crate::Done::Encoded).
-    Bundle {
-        /// The name of the result.
-        slice: SliceId,
-        /// Into how many shards the fragment is cut, of which the result is one.
-        of: u16,
-        /// The parts in order.
-        parts: Vec<SliceId>,
-        /// Set where a note is behind the bytes of the first one.
-        noted: bool,
-    },
-    /// In an exchange of two passes: make of first contributions to a shard what members encode their second
-    /// ones for. Answered by [`Done::Encoded`](crate::Done::Encoded).
-    EncodeBasis {
-        /// The name of the result.
-        slice: SliceId,
-        /// Into how many shards the fragment is cut.
-        of: u16,
-        /// First contributions with their weights.
-        inputs: Vec<(SliceId, f64)>,
-    },
-    /// In an exchange of two passes: encode this peer's contribution to a shard for a basis. The first one
-    /// to the same shard must have been encoded in this round. Answered by [`Done::Encoded`](crate::Done::Encoded).
-    EncodeSecond {
-        /// The name of the result.
-        slice: SliceId,
-        /// Into how many shards the fragment is cut.
-        of: u16,
-        /// The basis.
-        basis: SliceId,
-    },
-    /// In an exchange of two passes: make the aggregate of a basis and the second contributions for it.
-    /// Answered by [`Done::Encoded`](crate::Done::Encoded) with the hash of the result.
-    EncodeJoined {
-        /// The name of the result.
-        slice: SliceId,
-        /// Into how many shards the fragment is cut.
-        of: u16,
-        /// The basis.
-        basis: SliceId,
-        /// Second contributions with their weights.
-        inputs: Vec<(SliceId, f64)>,
-    },
-    /// Average a shard of branches: `shard = sum_k a_k slice_k / sum_k a_k` of slices of plain f32,
-    /// summed in the order given. The result goes to [`StoreId::Merged`]. Answered by
+    /// Combine slices, each with a weight, in the order given. Answered by
     /// [`Done::Combined`](crate::Done::Combined).
-    Average {
-        /// The fragment.
-        fragment: FragmentId,
-        /// The shard.
-        shard: u16,
-        /// Into how many shards the fragment is cut.
-        of: u16,
-        /// Slices of the members' branches with their weights.
-        inputs: Vec<(SliceId, f64)>,
+    Combine {
+        /// Which values they are of.
+        piece: Piece,
+        /// How, and where the result goes.
+        how: Combination,
     },
-    /// Mix this peer's parameters with those of others, summed in the order given: `mix = (keep *
-    /// local + sum_k a_k decode(slice_k)) / (keep + sum_k a_k)`. [`Order::Apply`] puts the mix in
-    /// force. Answered by [`Done::Combined`](crate::Done::Combined).
-    Mix {
-        /// The round it is for.
-        round: Round,
-        /// The fragment.
-        fragment: FragmentId,
-        /// Weight of this peer's parameters.
-        keep: f64,
-        /// Slices with their weights (negative: taken out again).
-        inputs: Vec<(SliceId, f64)>,
-    },
-    /// Move the copy of each slice's origin by the slice, then move this peer's parameters towards
-    /// the copies: `mix = local + rate * sum_k a_k (copy of k here - copy of this peer at k)`.
-    /// [`Order::Apply`] puts the mix in force. Answered by [`Done::Combined`](crate::Done::Combined).
-    MixReplicas {
-        /// The round it is for.
-        round: Round,
-        /// The fragment.
-        fragment: FragmentId,
-        /// Slices with their weights.
-        inputs: Vec<(SliceId, f64)>,
-    },
-    /// Set an owned shard of the center to another owner's copy of it, or to the anchor's values.
-    /// Answered by [`Done::Combined`](crate::Done::Combined).
-    ResetCenter {
-        /// The fragment.
-        fragment: FragmentId,
-        /// The shard.
-        shard: u16,
-        /// Into how many shards the fragment is cut.
-        of: u16,
-        /// The other owner's copy; `None` takes the anchor.
-        copy: Option<SliceId>,
-    },
-    /// Move an owned shard of the center by contributions. Answered by [`Done::Combined`](crate::Done::Combined).
-    MoveCenter {
-        /// The fragment.
-        fragment: FragmentId,
-        /// The shard.
-        shard: u16,
-        /// Into how many shards the fragment is cut.
-        of: u16,
-        /// Contributions in the order of their arrival, each with its staleness: the number of
-        /// versions of the shard since its sender pulled it.
-        inputs: Vec<(SliceId, u64)>,
-    },
-    /// Make the decided content of a fragment the new anchor and hand it to the trainer.
-    /// `aggregates` are the decided slices in shard order; empty after [`Order::Mix`] and
-    /// [`Order::MixReplicas`]. Answered by [`Done::Applied`](crate::Done::Applied).
+    /// End a fragment's round, and hand its anchor to the trainer. Answered by
+    /// [`Done::Applied`](crate::Done::Applied).
     Apply {
         /// The round that ends.
         round: Round,
         /// The fragment.
         fragment: FragmentId,
-        /// The decided aggregates, shard by shard.
-        aggregates: Vec<SliceId>,
-        /// Set where what was trained since the old anchor stays on top of the new one: for a
+        /// The new anchor.
+        ending: Ending,
+        /// Set where the training since the old anchor stays on top of the new one: for a
         /// straggler whose contribution was not part of the round.
         keep_local: bool,
         /// What the owner has changed of the round's training.
         rules: TrainingRules,
-    },
-    /// Move a fragment's anchor by the weighted mean of contributions, summed in the order given,
-    /// and hand the new anchor to the trainer. Every member does this itself where contributions
-    /// travel to all members. Without contributions the anchor stays, and what was trained is given up. Answered
-    /// by [`Done::Applied`](crate::Done::Applied).
-    Gather {
-        /// The round that ends.
-        round: Round,
-        /// The fragment.
-        fragment: FragmentId,
-        /// The contributions with their weights, in `PeerId` order.
-        inputs: Vec<(SliceId, f64)>,
-        /// As in [`Order::Apply`].
-        keep_local: bool,
-        /// As in [`Order::Apply`].
-        rules: TrainingRules,
-    },
-    /// Make merged branches the new anchor of a fragment and hand it to the trainer. Momentum, what
-    /// codecs keep, and training since the old anchor are dropped: they belong to one side. Answered by
-    /// [`Done::Applied`](crate::Done::Applied).
-    Merge {
-        /// The round that ends.
-        round: Round,
-        /// The fragment.
-        fragment: FragmentId,
-        /// The decided means of plain f32, shard by shard.
-        aggregates: Vec<SliceId>,
-    },
-    /// Give up this round's exchange of a fragment. The anchor stays, training continues from its
-    /// present parameters, and the contribution becomes part of the next one. Answered by
-    /// [`Done::Applied`](crate::Done::Applied) with the unchanged anchor's digest.
-    Void {
-        /// The round that ends.
-        round: Round,
-        /// The fragment.
-        fragment: FragmentId,
     },
     /// Tell the codec the fate of a slice that it encoded. Not answered.
     Settle {
@@ -305,14 +308,8 @@ pub enum Order {
         round: Round,
         /// The peer's state, opaque to the Executor.
         snapshot: Vec<u8>,
-    },
-    /// Write a checkpoint that stays: another state is about to take the place of this peer's branch.
-    /// Answered by [`Done::Saved`](crate::Done::Saved).
-    SaveBranch {
-        /// The round that the branch's state opens.
-        round: Round,
-        /// The peer's state, opaque to the Executor.
-        snapshot: Vec<u8>,
+        /// Set for a checkpoint that stays: another state is about to take the place of this peer's branch.
+        branch: bool,
     },
     /// Keep the state that opens `round` for newcomers. Answered by [`Done::Pinned`](crate::Done::Pinned).
     Pin {
@@ -321,11 +318,6 @@ pub enum Order {
         /// What the peers of a grid agree on beside the parameters; opaque to the Executor.
         note: Vec<u8>,
     },
-    /// Forget a pinned state. Not answered.
-    Unpin {
-        /// The round that the state opens.
-        round: Round,
-    },
     /// Take over a fetched state. Training since the old anchor and the error feedback's residual
     /// are dropped, because they belong to parameters that the swarm did not reach. Answered by
     /// [`Done::Loaded`](crate::Done::Loaded).
@@ -333,41 +325,67 @@ pub enum Order {
         /// The state.
         state: StateId,
     },
-    /// Forget the copies that this peer and a neighbour hold of each other. Not answered.
-    ForgetReplicas {
-        /// The neighbour.
-        peer: PeerId,
-    },
+    /// Forget something that is not needed any more. Not answered.
+    Forget(Unneeded),
     /// Put the anchor aside, moved by one contribution alone, for the next [`Order::Measure`]. Answered by
     /// [`Done::Combined`](crate::Done::Combined).
     Stage {
         /// The contribution; none for the anchor as it is.
         slice: Option<SliceId>,
     },
-    /// Measure the loss of what was put aside last, on the trainer's held sample of the round. The trainer's
-    /// parameters stay as they are. Answered by [`Done::Measured`](crate::Done::Measured).
+    /// Measure the loss of the parameters that were put aside last, on the trainer's held sample of the round. The
+    /// trainer's parameters stay as they are. Answered by [`Done::Measured`](crate::Done::Measured).
     Measure {
         /// The round, which chooses the sample.
         round: Round,
         /// Batches of the sample.
         batches: u16,
     },
-    /// Keep these bytes under the slice's name. Answered by [`Done::Encoded`](crate::Done::Encoded).
-    Keep {
-        /// The name.
-        slice: SliceId,
-        /// The bytes.
-        bytes: Vec<u8>,
-    },
     /// Read back the bytes of a small slice. Answered by [`Done::Read`](crate::Done::Read).
     Read {
         /// The slice.
         slice: SliceId,
     },
-    /// Fragments may stay undecided: a forward pass that waits for them ends without them, and what it
-    /// computed is dropped. Not answered.
-    BreakOff {
-        /// The round of the forward pass.
-        round: Round,
-    },
+}
+
+impl Order {
+    /// Its name in traces and logs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Train { .. } => "train",
+            Self::Encode { from, .. } => from.name(),
+            Self::Combine { how, .. } => how.name(),
+            Self::Apply { ending, .. } => ending.name(),
+            Self::Settle { .. } => "settle",
+            Self::Release { .. } => "release",
+            Self::Evaluate { .. } => "evaluate",
+            Self::Save { branch: false, .. } => "save",
+            Self::Save { branch: true, .. } => "save branch",
+            Self::Pin { .. } => "pin",
+            Self::Forget(Unneeded::Pinned(_)) => "unpin",
+            Self::Forget(Unneeded::Replicas(_)) => "forget replicas",
+            Self::Forget(Unneeded::Forward(_)) => "break off",
+            Self::Load { .. } => "load",
+            Self::Stage { .. } => "stage",
+            Self::Measure { .. } => "measure",
+            Self::Read { .. } => "read",
+        }
+    }
+
+    /// The slices that become one in it; empty for other orders.
+    pub fn inputs(&self) -> Vec<SliceId> {
+        match self {
+            Self::Combine { how, .. } => how.slices(),
+            Self::Encode {
+                from:
+                    Source::Relayed(inputs) | Source::Basis(inputs) | Source::Joined { inputs, .. },
+                ..
+            }
+            | Self::Apply {
+                ending: Ending::Gather(inputs),
+                ..
+            } => inputs.iter().map(|(slice, _)| *slice).collect(),
+            _ => Vec::new(),
+        }
+    }
 }

@@ -40,12 +40,12 @@ impl Order {
             Self::Train { .. } | Self::Evaluate { .. } | Self::Measure { .. } => {
                 Route::MixThenTrain
             }
-            Self::Save { .. } | Self::SaveBranch { .. } => Route::TrainThenMix,
+            Self::Save { .. } => Route::TrainThenMix,
             _ => Route::Mix,
         }
     }
 
-    /// Whether it is a round's first forward pass alone, which may wait for fragments of the round before.
+    /// Returns `true` for a round's first forward pass alone, which may wait for fragments of the round before.
     pub const fn begins_forward(&self) -> bool {
         matches!(
             self,

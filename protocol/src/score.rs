@@ -21,15 +21,15 @@
 //! and after it, rate peers by OpenSkill, and merge the best; here all members are validators.
 
 use crate::limits::{LOSS_SCORE_MAX, RATINGS_MAX};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{Digest, PeerId, Round};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Scores are counted in this part of the task's unit of loss.
 const UNIT: f64 = 1e-6;
 
-/// A rating has this many units for each of a score: what is rounded off is less than the least score.
+/// A rating has this many units for each of a score: rounding loses less than the least score.
 const FINER: i64 = 1 << 16;
 
 /// Parts of a rating's memory.
@@ -119,7 +119,7 @@ pub struct Scores(Vec<Option<Score>>);
 
 impl Scores {
     /// For a group of this many members.
-    pub(crate) fn of(members: usize, said: &BTreeMap<usize, Score>) -> Self {
+    pub(crate) fn of(members: usize, said: &SortedMap<usize, Score>) -> Self {
         Self(
             (0..members)
                 .map(|index| said.get(&index).copied())
@@ -156,7 +156,7 @@ pub(crate) struct Judged {
 /// Whom a round merges, and the scores that it agrees on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    pub(crate) admitted: BTreeSet<PeerId>,
+    pub(crate) admitted: SortedSet<PeerId>,
     pub(crate) scores: Vec<(PeerId, Score)>,
 }
 
@@ -178,7 +178,7 @@ struct Rating {
 
 /// The ratings that peers of a run agree on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ratings(BTreeMap<PeerId, Rating>);
+pub struct Ratings(SortedMap<PeerId, Rating>);
 
 impl Ratings {
     /// A peer's rating in the task's unit of loss; zero of one that was never scored.
@@ -207,14 +207,14 @@ impl Ratings {
     pub(crate) fn judge(&self, scoring: Scoring, all: &[Judged]) -> Verdict {
         let scored = |one: &Judged| Some((one.peer, median(one.said.clone())?));
         let scores: Vec<(PeerId, Score)> = all.iter().filter_map(scored).collect();
-        let by_peer: BTreeMap<PeerId, Score> = scores.iter().copied().collect();
+        let by_peer: SortedMap<PeerId, Score> = scores.iter().copied().collect();
         let useful = all.iter().filter_map(|one| {
             let score = by_peer.get(&one.peer).filter(|score| score.0 > 0)?;
             Some((self.after(scoring, one.peer, *score), one))
         });
         let mut ranked: Vec<(i64, &Judged)> = useful.collect();
         ranked.sort_by_key(|(rating, one)| (std::cmp::Reverse(*rating), one.peer));
-        let mut bytes = BTreeSet::new();
+        let mut bytes = SortedSet::new();
         ranked.retain(|(_, one)| bytes.insert(one.digest));
         if scoring.top > 0 {
             ranked.truncate(usize::from(scoring.top));

@@ -2,10 +2,11 @@
 
 use crate::id::words;
 use crate::limits::{SEALS_CHECKED_MAX, SEALS_MADE_MAX};
+use crate::sorted::SortedSet;
 use crate::{Digest, PeerId};
 use core::fmt;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// A signature of 64 bytes, of whatever kind the hosts of a run use (Ed25519 between daemons).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,7 +53,7 @@ impl fmt::Debug for Signature {
 pub struct Signed<'a> {
     /// The peer whose signature it is.
     pub by: PeerId,
-    /// What is signed.
+    /// The bytes under the signature.
     pub statement: Vec<u8>,
     /// The signature, or its blank place.
     pub signature: &'a mut Signature,
@@ -63,7 +64,7 @@ pub struct Signed<'a> {
 #[derive(Debug, Default)]
 pub struct SealMemory {
     made: VecDeque<(Digest, Signature)>,
-    right: BTreeSet<Digest>,
+    right: SortedSet<Digest>,
     /// The same, oldest first.
     ages: VecDeque<Digest>,
 }

@@ -32,7 +32,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Whether peers vote on it, or were told what they voted for, by its hash.
+    /// Returns `true` if peers vote on its hash, or were told the hash that won the vote.
     pub const fn is_decided(self) -> bool {
         matches!(self, Self::Aggregate | Self::Bundle | Self::Scores)
     }
@@ -235,7 +235,7 @@ pub enum PushOutcome {
 /// What happened to a slice's content, as the peers agreed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Settlement {
-    /// It is part of what was applied: the residual is committed.
+    /// It is part of the applied result: the residual is committed.
     Delivered,
     /// It is not: the decoded contribution goes back into the residual.
     Lost,
@@ -267,7 +267,7 @@ impl JoinedGroups {
         }
     }
 
-    /// Whether a push with the tag `new` replaces the slice that is here with the tag `here`.
+    /// Returns `true` if a push with the tag `new` replaces the slice that is here with the tag `here`.
     pub fn replaces(&self, slice: &SliceId, here: Tag, new: Tag) -> bool {
         let (Some(here), Some(new)) = (here.group(), new.group()) else {
             return false;

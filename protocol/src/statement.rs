@@ -1,5 +1,5 @@
-//! What members sign: the bytes under a signature. Every statement names the run and what it is
-//! about, so that a signature counts in one place only.
+//! Statements of members, as bytes under a signature. Every statement names the run and its subject,
+//! so that a signature counts in one place only.
 //!
 //! Two of them that no honest peer signs are a proof that their peer lies.
 
@@ -109,7 +109,7 @@ impl Proof {
         self.place.round
     }
 
-    /// What it did, in words that follow its name.
+    /// The peer's lie, in words that follow its name.
     pub fn what(&self) -> String {
         let round = self.place.round;
         match self.said.map(|(saying, _)| saying) {
@@ -132,7 +132,7 @@ impl Proof {
             .map(|(saying, _)| saying.statement(self.place).bytes(run))
     }
 
-    /// Whether the statements contradict each other and both signatures are right. `check` says
+    /// Returns `true` if the statements contradict each other and both signatures are right. `check` says
     /// whether a peer signed these bytes.
     pub fn holds(&self, run: &RunId, check: impl Fn(&PeerId, &[u8], &Signature) -> bool) -> bool {
         let [(one, _), (other, _)] = &self.said;
@@ -169,7 +169,7 @@ impl Saying {
     }
 }
 
-/// Whether no honest member says both about one fragment in one group: two votes, two locks or two
+/// Returns `true` if no honest member says both about one fragment in one group: two votes, two locks or two
 /// promises of one ballot, or a promise that does not name the vote of ballot zero. A member that
 /// promised before it voted does not vote there any more, so the order does not matter.
 fn contradict(one: &Saying, other: &Saying) -> bool {

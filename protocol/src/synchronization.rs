@@ -105,7 +105,7 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// Whether the number follows from what members say with their contributions.
+    /// Returns `true` if the number follows from the losses or waits that members say with their contributions.
     pub const fn is_agreed(self) -> bool {
         matches!(self, Self::Loss { .. } | Self::Measured { .. })
     }
@@ -154,7 +154,7 @@ impl Pace {
         Some(rounds)
     }
 
-    /// Whether it works with the budget of the first round: every round must train, and only a
+    /// Returns `true` if it works with the budget of the first round: every round must train, and only a
     /// number of inner steps can change.
     pub const fn fits(self, first: StepBudget) -> bool {
         match self {
@@ -223,7 +223,7 @@ impl Sampling {
         per_million: 1_000_000,
     };
 
-    /// Whether the probability is above zero and at most one: some peer must be drawn eventually.
+    /// Returns `true` if the probability is above zero and at most one: some peer must be drawn eventually.
     pub const fn fits(self) -> bool {
         self.per_million > 0 && self.per_million <= Self::ALL.per_million
     }

@@ -125,7 +125,7 @@ impl SpanningTree {
         self.parents.len()
     }
 
-    /// Whether there are no ranks.
+    /// Returns `true` if there are no ranks.
     pub const fn is_empty(&self) -> bool {
         self.parents.is_empty()
     }

@@ -9,7 +9,6 @@ use serde::Serialize;
 #[derive(Clone, Debug)]
 pub(crate) struct Feed {
     blocks: BlockFeed,
-    /// Samples of a block.
     samples: u64,
     /// The block of each sample that was trained since the last look.
     trained: Vec<u64>,

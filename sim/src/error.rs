@@ -68,7 +68,7 @@ pub struct Violation {
     pub at: Time,
     /// The machine whose input broke the invariant.
     pub peer: usize,
-    /// What is wrong.
+    /// A description of the broken invariant.
     pub what: String,
     /// The last inputs and outputs of the swarm, oldest first.
     pub trace: Vec<String>,

@@ -33,7 +33,6 @@ pub(crate) struct Transfer {
     pub(crate) flying: f64,
 }
 
-/// A fetch in progress.
 #[derive(Debug)]
 pub(crate) struct Fetching {
     pub(crate) host: usize,
@@ -42,14 +41,12 @@ pub(crate) struct Fetching {
     pub(crate) deadline: Time,
     /// The current donor and its life.
     pub(crate) donor: Option<(usize, u32)>,
-    /// Donors to try next.
     pub(crate) next: Vec<usize>,
     pub(crate) flow: Option<u32>,
     pub(crate) extra: Duration,
     pub(crate) serial: u32,
 }
 
-/// All fetches by number.
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
     pub(crate) open: Vec<Option<Fetching>>,

@@ -11,12 +11,12 @@ use bytes::Bytes;
 use core::time::Duration;
 use murmurate_protocol::{
     Base, Digest, Directives, Done, FetchId, Input, JoinedGroups, Lane, Order, Peer, PeerError,
-    PeerId, Round, SealMemory, SiteFinder, SliceId, SliceMeta, Snapshot, StepBudget, Tag, Time,
+    PeerId, Round, SealMemory, SiteFinder, SliceId, SliceMeta, Snapshot, SortedMap, StepBudget,
+    Tag, Time,
 };
 use murmurate_strategies::executor::Executor;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::MemoryState;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The state from which a crashed machine restarts.
@@ -52,10 +52,9 @@ pub(crate) struct Host {
     pub(crate) forward: Forward,
     /// Where the machines divide data.
     pub(crate) feed: Option<Feed>,
-    heads: BTreeMap<SliceId, Head>,
+    heads: SortedMap<SliceId, Head>,
     /// In which groups the peer was in its round.
     joined: JoinedGroups,
-    /// Where it measures its site.
     pub(crate) finder: Option<Box<SiteFinder>>,
 }
 
@@ -87,13 +86,12 @@ impl Host {
             lanes: [LaneState::default(), LaneState::default()],
             forward: Forward::default(),
             feed: None,
-            heads: BTreeMap::new(),
+            heads: SortedMap::new(),
             joined: JoinedGroups::default(),
             finder: None,
         }
     }
 
-    /// One of the two lanes.
     pub(crate) fn lane(&mut self, lane: Lane) -> &mut LaneState {
         match lane {
             Lane::Train => &mut self.lanes[0],
@@ -101,7 +99,6 @@ impl Host {
         }
     }
 
-    /// Orders in both lanes.
     pub(crate) fn orders(&self) -> usize {
         self.lanes.iter().map(LaneState::len).sum()
     }
@@ -157,7 +154,6 @@ impl Host {
         executor.perform(&order, &self.stores)
     }
 
-    /// Slices that this machine holds.
     pub(crate) fn slices(&self) -> usize {
         self.stores.slices()
     }
@@ -198,7 +194,6 @@ impl Host {
         self.stores.get(&slice)
     }
 
-    /// Gives an input to the peer.
     pub(crate) fn handle(&mut self, at: Time, input: Input) -> Result<(), PeerError> {
         let result = self.peer.handle(at, input);
         self.joined.note(self.peer.round(), self.peer.group());
@@ -231,7 +226,6 @@ impl Host {
         }
     }
 
-    /// A fetch is complete.
     pub(crate) fn fetched(&mut self, what: &FetchId, meta: Option<SliceMeta>, bytes: Bytes) {
         match what {
             FetchId::Slice(slice) => {
@@ -257,7 +251,6 @@ pub(crate) struct Slot {
     pub(crate) checkpoint: Option<Checkpoint>,
     /// Factor on the time of its inner steps.
     pub(crate) slowness: f64,
-    /// Drift of its speed.
     pub(crate) drift: Drift,
     /// Offset of its clock.
     pub(crate) ahead: Duration,
@@ -279,14 +272,12 @@ pub(crate) struct Slot {
     pub(crate) records: u64,
     /// The earliest scheduled wake-up.
     pub(crate) wake_at: Option<Time>,
-    /// It stands still until then.
     pub(crate) paused_until: Time,
     pub(crate) finished: bool,
     /// Faults that wait for a phase of this machine.
     pub(crate) waiting_faults: Vec<usize>,
 }
 
-/// The last snapshot that a machine saved.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     last: Option<(Box<[u8]>, Arc<Snapshot>)>,

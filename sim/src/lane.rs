@@ -15,7 +15,6 @@ pub(crate) struct Running {
     /// For training: the number of inner steps and the seconds of one.
     pub(crate) steps: u32,
     pub(crate) step: Duration,
-    /// When it ends.
     pub(crate) end: Time,
     /// Fragments that are still in the backward pass, with the times at which they are complete.
     pub(crate) cuts: VecDeque<(Time, FragmentId)>,
@@ -51,7 +50,6 @@ impl LaneState {
 pub(crate) struct Forward {
     /// For each fragment whether its round has ended since the last order with a cut.
     ended: Vec<bool>,
-    /// The pass under way.
     pub(crate) pass: Option<Pass>,
     /// The round whose forward pass is computed, with parameters that are in force.
     pub(crate) computed: Option<Round>,
@@ -59,13 +57,12 @@ pub(crate) struct Forward {
     pub(crate) broken: Option<Round>,
 }
 
-/// A pass under way.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) round: Round,
     /// The fragment that it computes with next.
     pub(crate) next: usize,
-    /// When it has computed what it can.
+    /// When it has computed the fragments that are in force.
     pub(crate) free: Time,
     /// Seconds of the whole pass.
     pub(crate) duration: Duration,
@@ -103,7 +100,7 @@ impl Forward {
         })
     }
 
-    /// The pass under way ends without what it lacks. Returns whether there was one.
+    /// The pass under way ends without the fragments that it lacks. Returns whether there was one.
     pub(crate) fn break_off(&mut self, round: Round) -> bool {
         self.broken = Some(round);
         self.pass.take().is_some()

@@ -30,7 +30,6 @@ mod host;
 mod invariants;
 mod lane;
 mod link;
-mod names;
 mod net;
 pub mod plan;
 mod queue;

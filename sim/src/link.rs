@@ -2,8 +2,8 @@
 //! when a link comes up.
 //!
 //! - A machine that looks for its site measures the round trip to others.
-//! - The owner directs something at one machine. As in the daemon, machines tell those that they are linked with
-//!   what is new, compare all that they know when a link comes up, and keep it over crashes.
+//! - The owner directs something at one machine. As in the daemon, machines tell new directives to those that
+//!   they are linked with, compare all that they know when a link comes up, and keep them over crashes.
 
 use crate::due::{Due, Letter};
 use crate::error::SimError;
@@ -114,7 +114,6 @@ impl Swarm<'_> {
         self.measure_site(host, other)
     }
 
-    /// A machine notices that its link is dead.
     pub(crate) fn link_down(
         &mut self,
         host: usize,
@@ -202,7 +201,6 @@ impl Swarm<'_> {
         }
     }
 
-    /// A control message arrives.
     pub(crate) fn message(
         &mut self,
         from: usize,
@@ -259,7 +257,6 @@ impl Swarm<'_> {
 const RECORDS_OF_A_LIFE: u64 = 1 << 20;
 
 impl Swarm<'_> {
-    /// Makes a machine's record, and tells its peer.
     pub(crate) fn tell_record(&mut self, index: usize) -> Result<(), SimError> {
         let now = self.clock(index);
         let slot = &mut self.slots[index];
@@ -308,7 +305,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// A machine hears of directives. It tells the others what was new.
+    /// A machine hears of directives. It tells the new ones to the machines that it is linked with.
     pub(crate) fn hear_directives(
         &mut self,
         index: usize,
@@ -331,7 +328,7 @@ impl Swarm<'_> {
         self.send_directives(index, other, known);
     }
 
-    /// Tells the machine's own peer what it knows.
+    /// Tells the machine's own peer all directives that the machine knows.
     pub(crate) fn tell_directives(&mut self, index: usize) -> Result<(), SimError> {
         let known: Vec<Directive> = self.slots[index].directives.iter().copied().collect();
         if known.is_empty() {

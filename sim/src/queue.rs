@@ -45,7 +45,6 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Inserts an event.
     pub(crate) fn push(&mut self, at: Time, event: E) {
         let place = self.place(event);
         if let Some((now, current)) = &mut self.current {
@@ -88,7 +87,6 @@ impl<E> Queue<E> {
         }
     }
 
-    /// When the next event is due.
     pub(crate) fn next_at(&self) -> Option<Time> {
         let current = self.current.map(|(now, _)| now);
         current.or_else(|| self.later.first_key_value().map(|(at, _)| *at))
@@ -106,7 +104,6 @@ impl<E> Queue<E> {
     }
 }
 
-/// Adds a place at the end of a chain.
 fn append<E>(places: &mut [Place<E>], chain: &mut Chain, place: u32) {
     places[chain.last as usize].next = place;
     chain.last = place;

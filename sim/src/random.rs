@@ -4,7 +4,6 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// The purpose of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     /// Jitter and loss.
@@ -26,7 +25,6 @@ pub(crate) enum Purpose {
 pub(crate) struct Random(ChaCha8Rng);
 
 impl Random {
-    /// The stream of a purpose.
     pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(purpose as u64 + 1);

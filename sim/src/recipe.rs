@@ -10,8 +10,8 @@ use core::time::Duration;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, GROUP_MEMBERS_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{
-    Base, Digest, FragmentId, Input, Locality, Order, Part, Peer, PeerConfig, PeerId, Plan, RunId,
-    SharedRolls, Site, SiteFinder, SliceId, SliceMeta, Time,
+    Base, Combination, Digest, Ending, FragmentId, Input, Locality, Order, Part, Peer, PeerConfig,
+    PeerId, Piece, Plan, RunId, SharedRolls, Site, SiteFinder, SliceId, SliceMeta, Source, Time,
 };
 use murmurate_strategies::executor::{Executor, Parts, Stopwatch};
 use murmurate_strategies::grid::Strategy;
@@ -89,17 +89,14 @@ impl<'a> Recipe<'a> {
         })
     }
 
-    /// The plan that all machines agree on.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// A machine's peer id.
     pub(crate) fn id(&self, index: usize) -> PeerId {
         self.ids[index]
     }
 
-    /// The machine with this peer id, if there is one.
     pub(crate) fn index_of(&self, peer: &PeerId) -> Option<usize> {
         let index = index_in(peer);
         (self.ids.get(index) == Some(peer)).then_some(index)
@@ -197,7 +194,6 @@ impl<'a> Recipe<'a> {
         Parts::new(&self.strategy, &self.plan, len)
     }
 
-    /// The hash of a slice's bytes.
     pub(crate) fn digest_of(&self, slice: &SliceId, bytes: &[u8]) -> Digest {
         if self.scenario.is_timing_only() {
             timing::digest_of(slice, bytes)
@@ -218,118 +214,62 @@ impl<'a> Recipe<'a> {
         4 * values.div_ceil(u64::from(meta.of.max(1)))
     }
 
-    /// Values that are read to encode something.
-    fn encoded_of(&self, order: &Order) -> u64 {
-        let fragment = |slice: &SliceId| self.plan.fragment(slice.fragment).map_or(0, |f| f.len);
-        let shard = |slice: &SliceId, of: &u16| fragment(slice) / u64::from((*of).max(1));
-        match order {
-            Order::Encode { slice, of, .. } | Order::EncodeSecond { slice, of, .. } => {
-                shard(slice, of)
-            }
-            Order::EncodeBasis {
-                slice, of, inputs, ..
-            }
-            | Order::EncodeJoined {
-                slice, of, inputs, ..
-            } => shard(slice, of) * inputs.len() as u64,
-            Order::EncodeRelayed { slice, inputs } => fragment(slice) * (inputs.len() as u64 + 1),
-            _ => 0,
+    /// Values that are read to encode a slice.
+    fn encoded_of(&self, slice: &SliceId, of: u16, from: &Source) -> u64 {
+        let fragment = self.plan.fragment(slice.fragment).map_or(0, |f| f.len);
+        let shard = fragment / u64::from(of.max(1));
+        match from {
+            Source::Store(_) | Source::Second { .. } => shard,
+            Source::Basis(inputs) | Source::Joined { inputs, .. } => shard * inputs.len() as u64,
+            Source::Relayed(inputs) => fragment * (inputs.len() as u64 + 1),
+            // Bytes are copied.
+            Source::Noted(_) | Source::Bundle { .. } | Source::Bytes(_) => 0,
         }
     }
 
-    /// Values that are read or written at a center.
-    fn center_of(&self, order: &Order) -> u64 {
-        let fragment = |id: &FragmentId| self.plan.fragment(*id).map_or(0, |f| f.len);
-        let shard = |id: &FragmentId, of: &u16| fragment(id) / u64::from((*of).max(1));
-        match order {
-            Order::ResetCenter {
-                fragment: id,
-                of,
-                copy,
-                ..
-            } => shard(id, of) * u64::from(copy.is_some()),
-            Order::MoveCenter {
-                fragment: id,
-                of,
-                inputs,
-                ..
-            } => shard(id, of) * (inputs.len() as u64 + 1),
-            _ => 0,
+    /// Values that are read or written to combine slices.
+    fn combined_of(&self, piece: Piece, how: &Combination) -> u64 {
+        let fragment = self.plan.fragment(piece.fragment).map_or(0, |f| f.len);
+        let shard = fragment / u64::from(piece.of.max(1));
+        let slices = how.slices().len() as u64;
+        match how {
+            Combination::Reduce(_) | Combination::SumRow(_) | Combination::Average(_) => {
+                shard * slices
+            }
+            Combination::Mix { .. } | Combination::MixReplicas { .. } => fragment * slices,
+            Combination::ResetCenter(_) => shard * slices,
+            Combination::MoveCenter(_) => shard * (slices + 1),
         }
     }
 
     /// Values that the mix lane reads or writes for an order.
     pub(crate) fn values_of(&self, order: &Order) -> u64 {
         let fragment = |id: &FragmentId| self.plan.fragment(*id).map_or(0, |f| f.len);
-        let shard = |id: &FragmentId, of: &u16| fragment(id) / u64::from((*of).max(1));
         let whole: u64 = self.plan.fragments.iter().map(|f| f.len).sum();
         match order {
-            Order::Encode { .. }
-            | Order::EncodeSecond { .. }
-            | Order::EncodeBasis { .. }
-            | Order::EncodeJoined { .. }
-            | Order::EncodeRelayed { .. } => self.encoded_of(order),
-            Order::SumRow {
+            Order::Encode { slice, of, from } => self.encoded_of(slice, *of, from),
+            Order::Combine { piece, how } => self.combined_of(*piece, how),
+            Order::Apply {
                 fragment: id,
-                of,
-                inputs,
-                ..
-            }
-            | Order::Reduce {
-                fragment: id,
-                of,
-                inputs,
-                ..
-            }
-            | Order::Average {
-                fragment: id,
-                of,
-                inputs,
-                ..
-            } => shard(id, of) * inputs.len() as u64,
-            Order::Mix {
-                fragment: id,
-                inputs,
-                ..
-            }
-            | Order::MixReplicas {
-                fragment: id,
-                inputs,
-                ..
-            } => fragment(id) * inputs.len() as u64,
-            Order::ResetCenter { .. } | Order::MoveCenter { .. } => self.center_of(order),
-            Order::Gather {
-                fragment: id,
-                inputs,
+                ending: Ending::Gather(inputs),
                 ..
             } => fragment(id) * (inputs.len() as u64 + 1),
-            Order::Apply { fragment: id, .. }
-            | Order::Merge { fragment: id, .. }
-            | Order::Void { fragment: id, .. } => fragment(id),
-            Order::Save { .. }
-            | Order::SaveBranch { .. }
-            | Order::Pin { .. }
-            | Order::Load { .. } => whole,
+            Order::Apply { fragment: id, .. } => fragment(id),
+            Order::Save { .. } | Order::Pin { .. } | Order::Load { .. } => whole,
             Order::Stage { slice } => whole * (1 + u64::from(slice.is_some())),
             // Bytes are copied, or nothing is.
-            Order::Append { .. }
-            | Order::Keep { .. }
-            | Order::Read { .. }
+            Order::Read { .. }
             | Order::Measure { .. }
-            | Order::Bundle { .. }
             | Order::Settle { .. }
             | Order::Release { .. }
-            | Order::Unpin { .. }
-            | Order::BreakOff { .. }
-            | Order::ForgetReplicas { .. }
+            | Order::Forget(_)
             | Order::Train { .. }
             | Order::Evaluate { .. } => 0,
         }
     }
 }
 
-/// One machine's trainer.
-fn trainer(
+pub(crate) fn trainer(
     scenario: &Scenario,
     factory: &dyn TrainerFactory,
     strategy: &Strategy,

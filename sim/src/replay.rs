@@ -1,13 +1,11 @@
 //! Repeats the recording of a daemon's peer: passes the same inputs at the same times to a `Peer`,
 //! without an Executor, and compares its outputs with the daemon's bit by bit.
 
-use crate::names;
-use crate::trace::Lines;
+use crate::trace::{Lines, of_input};
 use murmurate_protocol::record::{Entry, RecordError, RecordHeader, RecordReader, Replay};
-use murmurate_protocol::{Event, Output, Time, Topology, wire};
+use murmurate_protocol::{Event, Output, SortedMap, Time, Topology, wire};
 use murmurate_strategies::topology::TopologyKind;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -98,21 +96,11 @@ pub struct ReplayReport {
     /// Hash of all outputs.
     pub digest: String,
     /// Inputs by name.
-    pub inputs_by_name: BTreeMap<String, u64>,
+    pub inputs_by_name: SortedMap<String, u64>,
     /// Events of the peer, by name.
-    pub events: BTreeMap<String, u64>,
+    pub events: SortedMap<String, u64>,
     /// The first difference from the recorded outputs.
     pub difference: Option<ReplayDifference>,
-}
-
-impl ReplayReport {
-    /// As one JSON object.
-    ///
-    /// # Panics
-    /// Never: it consists of plain values with string keys.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a report has string keys and plain values only")
-    }
 }
 
 impl fmt::Display for ReplayReport {
@@ -228,7 +216,7 @@ impl Repeated {
                 if self.replay.difference().is_none() {
                     lines.input(*at, 0, input);
                 }
-                Some(names::of_input(input).0)
+                Some(of_input(input).0)
             }
             Entry::End { .. } => {
                 self.report.closed = "end".to_owned();

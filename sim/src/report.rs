@@ -1,9 +1,10 @@
 //! The result of a simulation as a table and as JSON.
 
 use crate::data::DataReport;
-use murmurate_protocol::{Certificate, Event, PeerId, Phase, Recoding, Round, Wait};
+use murmurate_protocol::{
+    Certificate, Event, PeerId, Phase, Recoding, Round, SortedMap, SortedSet, Wait,
+};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A fault that struck.
@@ -59,16 +60,16 @@ pub struct Counters {
     /// Bytes of control messages.
     pub bytes_control: u64,
     /// The same by the name of the message.
-    pub bytes_by_message: BTreeMap<&'static str, u64>,
+    pub bytes_by_message: SortedMap<&'static str, u64>,
     /// How many groups each peer was in, where groups are formed.
     #[serde(skip)]
-    pub places: BTreeMap<PeerId, u64>,
+    pub places: SortedMap<PeerId, u64>,
     /// The row of each peer, and the place in it, where they are in a grid.
     #[serde(skip)]
-    pub seats: BTreeMap<PeerId, (u32, u32)>,
+    pub seats: SortedMap<PeerId, (u32, u32)>,
     /// In how many decisions each machine's contribution was, over all peers that reported them.
     #[serde(skip)]
-    pub merged: BTreeMap<usize, u64>,
+    pub merged: SortedMap<usize, u64>,
     /// Slices pushed.
     pub pushes: u64,
     /// Slices that the network lost.
@@ -126,7 +127,7 @@ pub struct Counters {
     /// Machines that some other cut off, each once.
     pub cut_off: Vec<usize>,
     /// Machines of which others have proven that they lie.
-    pub proven: BTreeSet<usize>,
+    pub proven: SortedSet<usize>,
     /// Errors of failed orders.
     pub failures: Vec<String>,
     /// Training of data that the machines divide.
@@ -141,14 +142,12 @@ impl Counters {
         self.bytes_control + self.bytes_encoded + self.bytes_fetched
     }
 
-    /// Counts a push.
     pub(crate) fn pushed(&mut self, encoded: u64, payload: u64) {
         self.pushes += 1;
         self.bytes_encoded += encoded;
         self.bytes_payload += payload;
     }
 
-    /// Counts an event of this peer.
     pub(crate) fn hear(&mut self, peer: PeerId, event: &Event) {
         match event {
             Event::Group { .. } => *self.places.entry(peer).or_default() += 1,
@@ -243,13 +242,6 @@ pub struct Report {
     pub counters: Counters,
     /// Seconds of real time.
     pub wall_s: f64,
-}
-
-impl Report {
-    /// As one JSON object.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a report has string keys and plain values only")
-    }
 }
 
 impl fmt::Display for Report {

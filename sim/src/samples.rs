@@ -15,7 +15,6 @@ struct Gathering {
     accuracies: Vec<f64>,
 }
 
-/// Samples by round.
 #[derive(Clone, Debug)]
 pub(crate) struct Samples {
     every: u64,
@@ -58,7 +57,6 @@ impl Samples {
         }
     }
 
-    /// The finished samples.
     pub(crate) fn finish(self) -> Vec<Sample> {
         let mean = |values: &[f64]| {
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

@@ -4,7 +4,6 @@
 use murmurate_protocol::wire::Message;
 use murmurate_protocol::{Digest, PeerId, Proof, Round, RunId, SealMemory, Signature};
 
-/// The signature of a machine.
 fn signature(by: PeerId, statement: &[u8]) -> Signature {
     let half = |part: &[u8]| Digest::of(&[part, by.as_bytes(), statement].concat());
     let (first, second) = (half(b"first"), half(b"second"));
@@ -14,7 +13,7 @@ fn signature(by: PeerId, statement: &[u8]) -> Signature {
     Signature::from_bytes(bytes)
 }
 
-/// Fills in the blank signatures of a message's sender, which has forgotten what it signed up to a
+/// Fills in the blank signatures of a message's sender, which may have forgotten those up to a
 /// round. Returns how many it made.
 pub(crate) fn sign(
     run: &RunId,

@@ -18,7 +18,6 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Number of stored slices.
     pub(crate) fn slices(&self) -> usize {
         self.slices.len()
     }
@@ -33,7 +32,6 @@ impl Stores {
         self.pinned.borrow_mut().insert(state, bytes);
     }
 
-    /// Removes and returns a fetched state.
     pub(crate) fn take_fetched(&self, state: &StateId) -> Option<Bytes> {
         self.fetched.borrow_mut().remove(state)
     }

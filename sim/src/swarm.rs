@@ -17,15 +17,15 @@ use crate::recipe::Recipe;
 use crate::report::{Counters, FaultNote, consensus_distance};
 use crate::samples::Samples;
 use crate::scenario::Scenario;
+use crate::speed;
 use crate::speed::Drift;
-use crate::trace::Trace;
-use crate::{names, speed};
+use crate::trace::{Trace, of_output};
 use core::time::Duration;
 use murmurate_protocol::wire::{self, Message};
 use murmurate_protocol::{
-    Directives, Event, Input, Output, PeerId, Phase, Round, SealMemory, Time,
+    Directives, Event, Input, Output, PeerId, Phase, Round, SealMemory, SortedSet, Time,
 };
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// Virtual time for finished peers to settle what a lost message of the last round left open.
 const EPILOGUE: Duration = Duration::from_secs(30);
@@ -274,12 +274,10 @@ impl<'a> Swarm<'a> {
         Ok(())
     }
 
-    /// The time of a machine's clock.
     pub(crate) fn clock(&self, index: usize) -> Time {
         self.now + self.slots[index].ahead
     }
 
-    /// Notes a fault for the report.
     pub(crate) fn note_fault(&mut self, what: &'static str, peer: usize) {
         self.counters.faults.push(FaultNote {
             at_s: self.now.as_secs_f64(),
@@ -402,7 +400,6 @@ impl Swarm<'_> {
         Ok(())
     }
 
-    /// Sends one control message.
     fn tell(&mut self, index: usize, to: PeerId, message: Message) {
         let timing = self.scenario.is_timing_only();
         // Without tensors the trace holds the lengths of messages: a large swarm would spend most of
@@ -416,7 +413,7 @@ impl Swarm<'_> {
         };
         let output = Output::Send { to, message };
         self.trace.output(self.now, index, &output, Some(&traced));
-        let name = names::of_output(&output).0;
+        let name = of_output(&output).0;
         let letter = match output {
             Output::Send { message, .. } if timing => {
                 Letter::Message(Box::new(message), bytes as u32)
@@ -476,7 +473,7 @@ impl Swarm<'_> {
         if let Event::Decided { contributors, .. } = event {
             let all = contributors.iter().flatten();
             let machines = all.filter_map(|(peer, _)| self.recipe.index_of(peer));
-            for machine in machines.collect::<BTreeSet<_>>() {
+            for machine in machines.collect::<SortedSet<_>>() {
                 *self.counters.merged.entry(machine).or_default() += 1;
             }
         }
@@ -502,7 +499,6 @@ impl Swarm<'_> {
         checked.map_err(|what| self.violation(index, what))
     }
 
-    /// Checks a machine after each of its inputs.
     fn after(&mut self, index: usize, timeout: bool) -> Result<(), SimError> {
         let slot = &mut self.slots[index];
         let Some(host) = slot.host.as_deref() else {

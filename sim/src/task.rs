@@ -27,7 +27,7 @@ pub trait TrainerFactory {
     /// One machine's trainer.
     ///
     /// # Errors
-    /// What is wrong with the request, in one line.
+    /// Why the request has no trainer, in one line.
     fn trainer(&self, request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String>;
 }
 

@@ -7,8 +7,8 @@
 use crate::stores::Stores;
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, Evaluation, FragmentId, FragmentPlan, Ladder, Order, Part, Plan, Round, SliceId,
-    StateId, TrainSummary, wire,
+    Digest, Done, Ending, Evaluation, FragmentId, FragmentPlan, Ladder, Order, Part, Plan, Round,
+    SliceId, Source, StateId, TrainSummary, Unneeded, wire,
 };
 use murmurate_strategies::executor::StateStore;
 use murmurate_strategies::slices::SliceStore;
@@ -73,66 +73,50 @@ impl Timing {
                 samples: u64::from(steps),
                 ..TrainSummary::default()
             })),
-            Order::EncodeRelayed { slice, .. } => Some(self.encode(*slice, 1, stores)),
-            Order::Encode { slice, of, .. }
-            | Order::EncodeBasis { slice, of, .. }
-            | Order::EncodeSecond { slice, of, .. }
-            | Order::EncodeJoined { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
-            Order::Reduce { .. }
-            | Order::SumRow { .. }
-            | Order::Average { .. }
-            | Order::Mix { .. }
-            | Order::MixReplicas { .. }
-            | Order::ResetCenter { .. }
-            | Order::MoveCenter { .. } => Some(Done::Combined),
+            Order::Encode { slice, of, from } => Some(match from {
+                Source::Noted(note) => self.append(*slice, *of, note, stores),
+                Source::Bundle { parts, noted } => {
+                    self.bundle((*slice, *of), parts, *noted, stores)
+                }
+                Source::Bytes(bytes) => keep(*slice, bytes, stores),
+                _ => self.encode(*slice, *of, stores),
+            }),
+            Order::Combine { .. } => Some(Done::Combined),
             Order::Apply {
                 round,
                 fragment,
-                aggregates,
+                ending,
                 ..
-            } => Some(self.apply_all(*round, *fragment, aggregates, stores)),
-            Order::Stage { .. }
-            | Order::Measure { .. }
-            | Order::Keep { .. }
-            | Order::Read { .. } => self.score(order, stores),
-            Order::Append { slice, of, note } => Some(self.append(*slice, *of, note, stores)),
-            Order::Bundle {
-                slice,
-                of,
-                parts,
-                noted,
-            } => Some(self.bundle((*slice, *of), parts, *noted, stores)),
-            Order::Gather {
-                fragment, inputs, ..
-            } if inputs.is_empty() => Some(self.as_it_was(*fragment)),
-            Order::Gather {
-                round,
-                fragment,
-                inputs,
-                ..
-            } => Some(self.apply(*fragment, &wire::canonical(&(*round, inputs)))),
-            Order::Merge {
-                fragment,
-                aggregates,
-                ..
-            } => Some(self.merge(*fragment, aggregates)),
-            Order::Void { fragment, .. } => Some(self.as_it_was(*fragment)),
+            } => Some(self.end(*round, *fragment, ending, stores)),
+            Order::Stage { .. } | Order::Measure { .. } | Order::Read { .. } => {
+                self.score(order, stores)
+            }
             Order::Settle { .. }
             | Order::Save { .. }
-            | Order::SaveBranch { .. }
-            | Order::BreakOff { .. }
-            | Order::ForgetReplicas { .. } => None,
+            | Order::Forget(Unneeded::Forward(_) | Unneeded::Replicas(_)) => None,
             Order::Release { slice } => {
                 stores.remove(slice);
                 None
             }
             Order::Evaluate { .. } => Some(Done::Evaluated(Evaluation::default())),
             Order::Pin { round, note } => Some(self.pin(*round, note, stores)),
-            Order::Unpin { round } => {
+            Order::Forget(Unneeded::Pinned(round)) => {
                 stores.unpin(*round);
                 None
             }
             Order::Load { state } => Some(self.load(state, stores)),
+        }
+    }
+
+    /// Ends a fragment's round.
+    fn end(&mut self, round: Round, of: FragmentId, ending: &Ending, stores: &Stores) -> Done {
+        match ending {
+            Ending::Apply(aggregates) => self.apply_all(round, of, aggregates, stores),
+            Ending::Gather(inputs) if !inputs.is_empty() => {
+                self.apply(of, &wire::canonical(&(round, inputs)))
+            }
+            Ending::Merge(aggregates) => self.merge(of, aggregates),
+            Ending::Gather(_) | Ending::Void => self.as_it_was(of),
         }
     }
 
@@ -154,12 +138,6 @@ impl Timing {
             Order::Measure { .. } => Some(Done::Measured {
                 loss: if self.staged { 0.5 } else { 1.0 },
             }),
-            Order::Keep { slice, bytes } => {
-                let digest = Some(digest_of(slice, bytes));
-                stores.put(*slice, Bytes::copy_from_slice(bytes));
-                let bytes = bytes.len() as u64;
-                Some(Done::Encoded { bytes, digest })
-            }
             Order::Read { slice } => {
                 let bytes = stores.get(slice).map_or(Vec::new(), |bytes| bytes.to_vec());
                 Some(Done::Read { bytes })
@@ -289,6 +267,15 @@ impl Timing {
             digest: *digest,
             note: Vec::new(),
         }
+    }
+}
+
+/// Keeps bytes that the peer made.
+fn keep(slice: SliceId, bytes: &[u8], stores: &Stores) -> Done {
+    stores.put(slice, Bytes::copy_from_slice(bytes));
+    Done::Encoded {
+        bytes: bytes.len() as u64,
+        digest: Some(digest_of(&slice, bytes)),
     }
 }
 

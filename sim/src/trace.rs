@@ -5,7 +5,6 @@
 //! messages of the same lengths, and inputs and outputs with the same names at the same times. Events for people
 //! are not part of the trace, because they never affect a decision.
 
-use crate::names;
 use murmurate_protocol::{Digest, Input, Output, PeerId, Time, wire};
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -51,7 +50,7 @@ impl<'a> Trace<'a> {
 
     /// Notes an input of a peer. `frame` is the encoding of a received message.
     pub(crate) fn input(&mut self, at: Time, peer: usize, input: &Input, frame: Option<&[u8]>) {
-        let (what, other) = names::of_input(input);
+        let (what, other) = of_input(input);
         self.line(b'<', at, peer, what, other);
         match frame {
             Some(frame) => self.batch.extend_from_slice(frame),
@@ -68,7 +67,7 @@ impl<'a> Trace<'a> {
         if matches!(output, Output::Emit(_)) {
             return;
         }
-        let (what, other) = names::of_output(output);
+        let (what, other) = of_output(output);
         self.line(b'>', at, peer, what, other);
         match frame {
             Some(frame) => self.batch.extend_from_slice(frame),
@@ -85,7 +84,6 @@ impl<'a> Trace<'a> {
         Digest::from_bytes(*self.hasher.finalize().as_bytes())
     }
 
-    /// The last lines, oldest first.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         let line = |line: &Line| {
             let other = line
@@ -165,5 +163,46 @@ impl<'a> Lines<'a> {
         let flushed = self.to.as_mut().map(|to| to.flush());
         let failed = self.failed.take();
         failed.or(flushed.and_then(Result::err))
+    }
+}
+
+/// The name of an input and the other peer in it.
+pub(crate) fn of_input(input: &Input) -> (&'static str, Option<PeerId>) {
+    match input {
+        Input::Start { .. } => ("start", None),
+        Input::Received { from, message } => (message.name(), Some(*from)),
+        Input::Malformed { from, .. } => ("malformed", Some(*from)),
+        Input::Record(_) => ("record", None),
+        Input::LinkUp(peer) => ("link up", Some(*peer)),
+        Input::LinkDown(peer) => ("link down", Some(*peer)),
+        Input::Observes(peer) => ("observes", Some(*peer)),
+        Input::Directives(_) => ("directives", None),
+        Input::Measured { peer, .. } => ("measured", Some(*peer)),
+        Input::Done { .. } => ("done", None),
+        Input::Arrived { from, .. } => ("arrived", Some(*from)),
+        Input::Pushed { to, .. } => ("pushed", Some(*to)),
+        Input::Fetched { .. } => ("fetched", None),
+        Input::FetchFailed { .. } => ("fetch failed", None),
+        Input::Timeout => ("timeout", None),
+        Input::Leave => ("leave", None),
+        Input::Cut { .. } => ("cut", None),
+    }
+}
+
+/// The name of an output and the other peer in it.
+pub(crate) fn of_output(output: &Output) -> (&'static str, Option<PeerId>) {
+    match output {
+        Output::Send { to, message } => (message.name(), Some(*to)),
+        Output::Push { to, .. } => ("push", Some(*to)),
+        Output::Fetch { .. } => ("fetch", None),
+        Output::Cancel { .. } => ("cancel", None),
+        Output::Order { order, .. } => (order.name(), None),
+        Output::Interrupt => ("interrupt", None),
+        Output::Dial(record) => ("dial", Some(record.peer)),
+        Output::Disconnect { peer, .. } => ("disconnect", Some(*peer)),
+        Output::Emit(_) => ("event", None),
+        Output::Left => ("left", None),
+        Output::Opened(_) => ("opened", None),
+        Output::Prove(proof) => ("prove", Some(proof.by())),
     }
 }

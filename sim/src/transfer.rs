@@ -124,7 +124,6 @@ impl Swarm<'_> {
         }
     }
 
-    /// A flow may have ended.
     pub(crate) fn flow_due(&mut self, flow: u32, serial: u32) -> Result<(), SimError> {
         let owner = self.net.keep_appointment(self.now, flow, serial);
         self.make_appointments();
@@ -148,7 +147,6 @@ impl Swarm<'_> {
         self.push_ends(number)
     }
 
-    /// Ends the flow of a push.
     fn stop_flow(&mut self, number: usize) {
         if let Some(flow) = self.transfers[number].flow.take() {
             self.net.end_flow(self.now, flow);
@@ -369,7 +367,6 @@ impl Swarm<'_> {
         });
     }
 
-    /// Sends the request to the next donor.
     fn try_donor(&mut self, mut fetching: Fetching) {
         let (host, deadline) = (fetching.host, fetching.deadline.max(self.now));
         let donor = fetching.next.pop();

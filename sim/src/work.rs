@@ -12,7 +12,8 @@ use crate::scenario::ComputeSpec;
 use crate::swarm::Swarm;
 use core::time::Duration;
 use murmurate_protocol::{
-    Done, FragmentId, Input, Lane, Layers, Order, OrderId, Plan, Round, StepBudget, StoreId, Time,
+    Done, Ending, FragmentId, Input, Lane, Layers, Order, OrderId, Plan, Round, Source, StepBudget,
+    StoreId, Time, Unneeded,
 };
 use std::collections::VecDeque;
 
@@ -24,7 +25,12 @@ impl Swarm<'_> {
         id: OrderId,
         order: Order,
     ) -> Result<(), SimError> {
-        if let Order::Void { round, .. } = &order {
+        if let Order::Apply {
+            round,
+            ending: Ending::Void,
+            ..
+        } = &order
+        {
             self.checks.voided(index, *round);
         }
         let lane = order.route().last();
@@ -179,6 +185,14 @@ impl Swarm<'_> {
         let Some(host) = self.slots[index].host.as_mut() else {
             return Ok(());
         };
+        if let Order::Save { branch: true, .. } = &order {
+            self.counters.branches_saved += 1;
+            self.answer_now(Input::Done {
+                order: id,
+                done: Done::Saved,
+            });
+            return Ok(());
+        }
         if let Order::Save { snapshot, .. } = &order {
             let saved = self.snapshots.read(snapshot);
             let saved = saved.and_then(|snapshot| host.save(snapshot));
@@ -193,17 +207,9 @@ impl Swarm<'_> {
             });
             return Ok(());
         }
-        if let Order::SaveBranch { .. } = &order {
-            self.counters.branches_saved += 1;
-            self.answer_now(Input::Done {
-                order: id,
-                done: Done::Saved,
-            });
-            return Ok(());
-        }
         if let Order::Encode {
-            store: StoreId::Branch,
             slice,
+            from: Source::Store(StoreId::Branch),
             ..
         } = &order
         {
@@ -292,17 +298,12 @@ impl Swarm<'_> {
         };
         let applied = matches!(done, Some(Done::Applied { .. }));
         match order {
-            Order::Apply { fragment, .. }
-            | Order::Gather { fragment, .. }
-            | Order::Merge { fragment, .. }
-            | Order::Void { fragment, .. }
-                if applied =>
-            {
+            Order::Apply { fragment, .. } if applied => {
                 host.forward.end(usize::from(fragment.0), count);
                 self.forward_moves(index);
             }
             Order::Load { .. } => host.forward.computed = None,
-            Order::BreakOff { round } if host.forward.break_off(*round) => {
+            Order::Forget(Unneeded::Forward(round)) if host.forward.break_off(*round) => {
                 self.forward_ends(index, now);
             }
             _ => {}
@@ -320,7 +321,6 @@ impl Swarm<'_> {
         }
     }
 
-    /// The pass ends at a time.
     fn forward_ends(&mut self, index: usize, end: Time) {
         let Some(host) = self.slots[index].host.as_mut() else {
             return;

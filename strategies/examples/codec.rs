@@ -26,10 +26,6 @@ const LARGEST: f32 = 32_767.0;
 struct Fixed16;
 
 impl Codec for Fixed16 {
-    fn name(&self) -> &'static str {
-        "fixed16"
-    }
-
     fn properties(&self) -> CodecProperties {
         // ||C(x) - x||^2 is at most n (s / 2)^2, and ||x||^2 at least max|x|^2 = (32767 s)^2. The
         // ratio depends on the length; this bound is that of slices up to 10,000 values.
@@ -100,7 +96,7 @@ fn main() -> Result<(), CodecError> {
     let lost: Vec<f32> = values.iter().zip(&decoded).map(|(x, y)| x - y).collect();
     let error = squares(&lost) / squares(&values);
     let bound = codec.bytes_bound().of(values.len() as u64);
-    println!("{}: {} values of f32", codec.name(), values.len());
+    println!("fixed16: {} values of f32", values.len());
     println!("bytes      {} of at most {bound}", bytes.len());
     println!(
         "error      {error:.2e} of at most {:.2e}",

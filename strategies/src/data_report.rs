@@ -16,7 +16,7 @@ pub struct DataReport(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// A hash of what was said of each record. It is met again in every pass over the data.
+    /// A hash of the message about each record. It is met again in every pass over the data.
     records: BTreeSet<u64>,
     untold: Vec<String>,
 }
@@ -26,7 +26,7 @@ impl DataReport {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a record out. `what` names it and says what is wrong. False if it is one too many.
+    /// Leaves a record out. `what` names the record and its error. False if it is one too many.
     pub fn skip(&self, what: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         what.hash(&mut hasher);

@@ -7,7 +7,7 @@
 //! group. Bytes are what one peer sends in a round with the codec shown; any codec that works with
 //! the strategy may take its place.
 //!
-//! | strategy | paper | exchange | codec | what is sent | bytes/round |
+//! | strategy | paper | exchange | codec | contribution | bytes/round |
 //! |---|---|---|---|---|---|
 //! | `none` | - | none | - | nothing, for comparison | 0 |
 //! | `bsp` | Valiant 1990 | all-reduce | `f32` | the gradient of one inner step at the anchor | 8 P (n - 1) / n |
@@ -20,7 +20,7 @@
 //! gossip it sends the encoded size to each partner: one for `random-matching` and
 //! `one-peer-exponential`, two for `ring`, n - 1 for `complete`. The encoded size is 4 P for `f32`,
 //! 2 P for `bf16`, about P for `int8`, at most about 5 P times the density for `top-k` (whose
-//! reductions hold the union of what was kept). Each strategy's linear model is a test
+//! reductions hold the union of the kept values). Each strategy's linear model is a test
 //! (`tests/methods/spectra.rs`).
 
 pub mod aggregate;

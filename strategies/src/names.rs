@@ -24,7 +24,7 @@ pub fn meant<'a, S: AsRef<str>>(found: &str, known: &'a [S]) -> Option<&'a str> 
     (strsim::damerau_levenshtein(found, name) <= longest / 2).then_some(name)
 }
 
-/// The hint for an unknown name: what was probably meant, and the known names.
+/// The hint for an unknown name: the name that was probably meant, if there is one, and the known names.
 ///
 /// ```
 /// use murmurate_strategies::names::hint;

@@ -23,7 +23,7 @@ pub struct Parameter {
     pub range: Range,
     /// Its value where the configuration gives none; without a default it must be given.
     pub default: Option<f64>,
-    /// What it means, with an example.
+    /// Its meaning, with an example.
     pub about: &'static str,
 }
 
@@ -285,11 +285,23 @@ pub struct Parameters {
     pub table: &'static str,
     /// The method's name in the configuration.
     pub method: &'static str,
-    /// What it takes.
+    /// The parameters that it takes.
     pub list: &'static [Parameter],
 }
 
 impl Parameters {
+    pub(crate) const fn new(
+        table: &'static str,
+        method: &'static str,
+        list: &'static [Parameter],
+    ) -> Self {
+        Self {
+            table,
+            method,
+            list,
+        }
+    }
+
     /// The values given, and the defaults of the others.
     ///
     /// # Errors
@@ -464,7 +476,7 @@ pub enum ParameterError {
         parameter: &'static str,
         /// The method.
         method: &'static str,
-        /// What it means.
+        /// The meaning of the parameter.
         about: &'static str,
     },
     /// A value out of its range.
@@ -498,7 +510,7 @@ pub enum ParameterError {
         table: &'static str,
         /// The parameter.
         parameter: String,
-        /// What was found.
+        /// The type that was found.
         found: &'static str,
     },
 }

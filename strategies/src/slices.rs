@@ -20,7 +20,7 @@ pub trait SliceStore {
         Vec::with_capacity(bytes)
     }
 
-    /// Makes what was written into a [room](SliceStore::room) the bytes of a slice.
+    /// Makes a filled [room](SliceStore::room) the bytes of a slice.
     fn keep(&self, mut room: Vec<u8>) -> Bytes {
         if is_loose(&room) {
             room.shrink_to_fit();

@@ -25,7 +25,7 @@ pub enum StateError {
     Malformed {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The reason why it cannot be read.
         reason: String,
     },
     /// The host could not write.
@@ -56,7 +56,7 @@ pub trait StateSource {
     /// When it is missing or has another length; `into` is then as it was.
     fn tensor(&self, name: &str, into: &mut [f32]) -> Result<(), StateError>;
 
-    /// Returns what was written as bytes.
+    /// Returns the bytes that [`StateSink::bytes`] took under this name.
     ///
     /// # Errors
     /// When it is missing.
@@ -87,7 +87,10 @@ pub(crate) fn finite(
 }
 
 /// Reads a number of eight bytes, little-endian.
-pub(crate) fn number(source: &dyn StateSource, name: &str) -> Result<u64, StateError> {
+///
+/// # Errors
+/// When it is missing or has another length.
+pub fn number(source: &dyn StateSource, name: &str) -> Result<u64, StateError> {
     let bytes = source.bytes(name)?;
     let eight = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| StateError::Malformed {
         name: name.to_owned(),

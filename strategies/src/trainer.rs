@@ -131,7 +131,7 @@ pub trait Trainer: Send {
         0
     }
 
-    /// What it found in its data, for other threads: one for each rank.
+    /// Reports on its data, for other threads: at most one for each rank.
     fn data_reports(&self) -> Vec<Arc<DataReport>> {
         Vec::new()
     }
@@ -173,7 +173,7 @@ pub trait Trainer: Send {
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]));
 
     /// Set where [`Trainer::visit`] reaches the parameters for no more than the cost of a copy, between any
-    /// two stretches of training. Then no second copy of what was trained is kept during an exchange.
+    /// two stretches of training. Then no second copy of the trained parameters is kept during an exchange.
     fn is_at_hand(&self) -> bool {
         false
     }

@@ -5,7 +5,6 @@ use crate::error::SurveyError;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The constants that ship with the crate.
 const SHIPPED: &str = include_str!("../data/constants.toml");
 
 /// The constants of the timing model.

@@ -21,7 +21,6 @@ pub(crate) enum Resource {
 
 const RESOURCES: usize = 4;
 
-/// Index of a task in its engine.
 pub(crate) type TaskId = usize;
 
 #[derive(Clone, Debug)]

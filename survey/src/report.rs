@@ -30,7 +30,7 @@ pub struct Cell {
     pub measured: f64,
     /// Predicted speed, samples per second.
     pub predicted: f64,
-    /// Whether the cell counts: it was not used for calibration and is not dominated by another
+    /// Set if the cell counts: it was not used for calibration and is not dominated by another
     /// effect.
     pub counted: bool,
 }
@@ -41,7 +41,7 @@ impl Cell {
         self.predicted / self.measured - 1.0
     }
 
-    /// Whether the measured numbers show an effect outside the model: ByteScheduler-A2A loses 99 to
+    /// Returns `true` if the measured numbers show an effect outside the model: ByteScheduler-A2A loses 99 to
     /// 178 ms per step on ResNet-50 even inside one machine.
     fn is_overhead(&self) -> bool {
         self.method == Method::ByteSchedulerA2a && self.model == "ResNet-50"
@@ -196,13 +196,6 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     let at = share * last as f64;
     let (low, high) = (at.floor() as usize, at.ceil() as usize);
     sorted[low] + (at - at.floor()) * (sorted[high] - sorted[low])
-}
-
-impl SurveyReport {
-    /// The report as one JSON object.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a report has string keys and plain values only")
-    }
 }
 
 impl fmt::Display for SurveyReport {

@@ -4,7 +4,7 @@
 //!     cargo run --release -p murmurate-tasks --example mnist_subset -- FROM TO
 
 use flate2::{Compression, write::GzEncoder};
-use murmurate_tasks::data::{Labelled, LabelledPair, idx};
+use murmurate_tasks::data::{Labelled, LabelledPair, encode_images, encode_labels};
 use std::error::Error;
 use std::fs;
 use std::io::Write;
@@ -37,8 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn write(dir: &Path, prefix: &str, set: &Labelled) -> Result<(), Box<dyn Error>> {
     let labels: Vec<u8> = set.labels.iter().map(|&label| label as u8).collect();
     let files = [
-        ("images-idx3", idx::encode_images(&set.images)),
-        ("labels-idx1", idx::encode_labels(&labels)),
+        ("images-idx3", encode_images(&set.images)),
+        ("labels-idx1", encode_labels(&labels)),
     ];
     for (name, bytes) in files {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());

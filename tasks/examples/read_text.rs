@@ -8,7 +8,7 @@
 use burn::tensor::{Device, Int, Tensor};
 use murmurate_protocol::{Participants, PeerId};
 use murmurate_tasks::config::{CausalConfig, DataSource};
-use murmurate_tasks::data::Shards;
+use murmurate_tasks::data::{Dataset, Shards};
 use murmurate_tasks::{CausalTask, Task, TaskError, burn};
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{tokens} tokens, {rate:.0} a second, at most {} MiB more",
         mib(most, before)
     );
-    let mut resumed = open(&config, &task.position())?;
+    let place = task.dataset().map_or(Vec::new(), Dataset::position);
+    let mut resumed = open(&config, &place)?;
     let next = bytes(&task.batch(batches, &device)?);
     if bytes(&resumed.batch(batches, &device)?) != next {
         return Err("a reader at the saved place goes on with another batch".into());
@@ -63,8 +64,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn open(config: &CausalConfig, place: &[u8]) -> Result<CausalTask, TaskError> {
     let me = PeerId::from_bytes([1; 32]);
     let mut task = CausalTask::new(config, 1, &Shards::default())?;
-    task.seek(place)?;
-    task.deal(&Participants::new(me, [me]));
+    if let Some(data) = task.dataset_mut() {
+        if !data.seek(place) {
+            return Err(TaskError::Position);
+        }
+        data.deal(&Participants::new(me, [me]));
+    }
     Ok(task)
 }
 

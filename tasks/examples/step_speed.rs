@@ -1,5 +1,5 @@
 //! Measures the fraction of a transformer's inner step that matrix products take: useful GFLOP/s of
-//! the whole inner step (`TransformerShape::useful_flops`), divided by those of a 1024 x 1024 x
+//! the whole inner step (`useful_flops`), divided by those of a 1024 x 1024 x
 //! 1024 product. Both are measured in turns in the same run, because other programs may use the
 //! machine.
 //!
@@ -9,6 +9,7 @@ use murmurate_strategies::inner::InnerKind;
 use murmurate_tasks::burn::tensor::{Device, Tensor, TensorData};
 use murmurate_tasks::config::{DataSource, LanguageConfig};
 use murmurate_tasks::data::Shards;
+use murmurate_tasks::model::TransformerShape;
 use murmurate_tasks::{BurnTrainer, DeviceChoice, LanguageTask, take_steps};
 use std::error::Error;
 use std::hint::black_box;
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let text: Vec<u8> = (0..100_000_u32).map(|i| (i * i / 7 % 251) as u8).collect();
         let task = LanguageTask::of_text(&config, &text, 1, &Shards::whole())?;
         let shape = task.shape();
-        let flops = shape.useful_flops((config.batch * config.context) as usize);
+        let flops = useful_flops(shape, (config.batch * config.context) as usize);
         let kind = InnerKind::adam_w(1e-3);
         let mut trainer = BurnTrainer::new(task, &kind, &DeviceChoice::Flex, 1)?;
         take_steps(&mut trainer, 2)?;
@@ -60,6 +61,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{name:<34} {ms:>9.1} {speed:>9.1} {product:>9.1} {ratio:>6.2}");
     }
     Ok(())
+}
+
+/// Useful floating-point operations of one inner step on `tokens` bytes.
+///
+/// `6 P tokens + 12 layers context width tokens`: two operations per weight `P` of a matrix product and byte,
+/// once forward and twice backward, and the same for the two products of attention over the whole context
+/// (the causal half is not subtracted). Embeddings, norms, softmax and the optimizer are not counted, nor is
+/// anything computed twice.
+///
+/// **Source:** Chowdhery et al., PaLM, 2022, appendix B.
+fn useful_flops(shape: TransformerShape, tokens: usize) -> f64 {
+    let (layers, width) = (shape.layers as f64, shape.width as f64);
+    let weights = layers * 12.0 * width * width + 256.0 * width;
+    let attention = 12.0 * layers * shape.context as f64 * width;
+    (6.0 * weights + attention) * tokens as f64
 }
 
 fn product_seconds() -> f64 {

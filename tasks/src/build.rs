@@ -1,7 +1,7 @@
 //! Builds a trainer from a configuration.
 
 use crate::config::{self, DataSource, LanguageConfig};
-use crate::data::{BadRecords, Shards};
+use crate::data::{BadRecords, ImageData, Shards};
 use crate::model::Transformer;
 use crate::task::{self, CausalTask, ImagePlan, ImageTask, LanguageTask, TabularTask, Task};
 use crate::trainer::flat;
@@ -89,7 +89,7 @@ pub fn layout(task: &TaskConfig) -> Result<Layout, TaskError> {
     task.validate()?;
     match task {
         TaskConfig::ImageClassifier(config) => {
-            let plan = ImagePlan::new(config, &task::find_images(config)?)?;
+            let plan = ImagePlan::new(config, &ImageData::find(config)?)?;
             Ok(flat::layout(&plan.model(&Device::flex())))
         }
         TaskConfig::LanguageModel(config) => Ok(language_layout(config)),

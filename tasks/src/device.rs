@@ -35,12 +35,7 @@ pub enum DeviceChoice {
 pub enum DeviceError {
     /// No device has this name.
     #[error("there is no device `{name}`; {hint}")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The devices that there are.
-        hint: String,
-    },
+    Unknown { name: String, hint: String },
     /// The text after the colon is not an index, or the device takes none.
     #[error("device `{0}` has a bad index (write `cuda:0` or `wgpu:0`; the others take none)")]
     Index(String),
@@ -49,12 +44,7 @@ pub enum DeviceError {
     NotBuilt(&'static str),
     /// No graphics processor, or none with this index.
     #[error("there is no device `{name}`: {found} (is the driver installed?)")]
-    Missing {
-        /// The name.
-        name: String,
-        /// The devices that there are.
-        found: String,
-    },
+    Missing { name: String, found: String },
 }
 
 impl FromStr for DeviceChoice {
@@ -78,7 +68,10 @@ impl FromStr for DeviceChoice {
             ("flex" | "cpu", Some(_)) => Err(bad_index()),
             _ => Err(DeviceError::Unknown {
                 name: text.to_owned(),
-                hint: hint(text, &NAMES),
+                hint: match name {
+                    "gpu" => "a GPU is `cuda` or `wgpu`, and `wgpu:1` the second one".to_owned(),
+                    _ => hint(text, &NAMES),
+                },
             }),
         }
     }

@@ -40,18 +40,18 @@ impl Generator {
         let device = device.open()?;
         let shape = read_shape(dir)?;
         let tokens = Tokens::read(dir)?;
-        if tokens.vocabulary() > shape.vocabulary() {
+        if tokens.vocabulary() > shape.vocabulary {
             return Err(crate::config::ConfigError::Vocabulary {
                 tokens: tokens.vocabulary(),
-                vocabulary: shape.vocabulary(),
+                vocabulary: shape.vocabulary,
             }
             .into());
         }
         Ok(Self {
             model: load_module(CausalLm::zeros(&shape, None, &device), dir)?,
             tokens,
-            positions: shape.positions(),
-            end: end_of_text(dir, shape.vocabulary())?,
+            positions: shape.positions,
+            end: end_of_text(dir, shape.vocabulary)?,
             device,
             dir: dir.to_path_buf(),
         })

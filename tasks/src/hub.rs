@@ -39,7 +39,7 @@ pub fn write_folder(
     let tokens = tokens(config)?;
     let plan = CausalPlan::new(config, &tokens)?;
     let about = BTreeMap::from([("format".to_owned(), "pt".to_owned())]);
-    fs::create_dir_all(dir).map_err(|source| io(dir, source))?;
+    fs::create_dir_all(dir).map_err(ModelFileError::io(dir))?;
     if let Some(lora) = &plan.lora {
         let rename = |name: &str| peft_name(name).unwrap_or_else(|| name.to_owned());
         let specs = layout.tensors().iter();
@@ -97,7 +97,7 @@ fn write_tokenizer(config: &CausalConfig, dir: &Path) -> Result<(), TaskError> {
         let to = dir.join(name);
         let same = fs::canonicalize(&from).ok() == fs::canonicalize(&to).ok();
         if from.exists() && !same {
-            fs::copy(&from, &to).map_err(|source| io(&from, source))?;
+            fs::copy(&from, &to).map_err(ModelFileError::io(&from))?;
         }
     }
     Ok(())
@@ -107,7 +107,7 @@ fn write_tokenizer(config: &CausalConfig, dir: &Path) -> Result<(), TaskError> {
 fn write_json(file: &Path, value: &Value) -> Result<(), TaskError> {
     let text = serde_json::to_string_pretty(&sorted(value))
         .map_err(|error| ModelDirError::new(file, error.to_string()))?;
-    fs::write(file, text + "\n").map_err(|source| io(file, source))
+    Ok(fs::write(file, text + "\n").map_err(ModelFileError::io(file))?)
 }
 
 /// The same value with the keys of its objects in order, whatever order the parser keeps.
@@ -121,11 +121,6 @@ fn sorted(value: &Value) -> Value {
         Value::Array(all) => Value::Array(all.iter().map(sorted).collect()),
         other => other.clone(),
     }
-}
-
-fn io(file: &Path, source: std::io::Error) -> TaskError {
-    let file = file.to_path_buf();
-    ModelFileError::Io { file, source }.into()
 }
 
 /// A `tokenizer.json` whose token for each byte is the byte.

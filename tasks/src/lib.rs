@@ -15,7 +15,7 @@
 //! use murmurate_tasks::burn::module::{Initializer, Module};
 //! use murmurate_tasks::burn::nn::{Linear, LinearConfig};
 //! use murmurate_tasks::burn::tensor::{Device, Tensor, TensorData};
-//! use murmurate_tasks::{BurnTrainer, DeviceChoice, Score, Task, TaskError};
+//! use murmurate_tasks::{BurnTrainer, DeviceChoice, Score, Segments, Task, TaskError};
 //!
 //! #[derive(Module, Debug)]
 //! struct Line {
@@ -45,7 +45,7 @@
 //!         Ok((column(x), column(y)))
 //!     }
 //!
-//!     fn loss(&self, model: &Line, (x, y): Self::Batch) -> Tensor<1> {
+//!     fn loss(&self, model: &Line, (x, y): Self::Batch, _: &mut Segments) -> Tensor<1> {
 //!         (model.line.forward(x) - y).square().mean()
 //!     }
 //!
@@ -55,7 +55,7 @@
 //!
 //!     fn score(&mut self, model: &Line, _: usize, device: &Device) -> Result<Score, TaskError> {
 //!         let (x, y) = self.batch(3, device)?;
-//!         let loss = self.loss(model, (x, y)).into_scalar::<f32>();
+//!         let loss = self.loss(model, (x, y), &mut Segments::whole()).into_scalar::<f32>();
 //!         Ok(Score { loss_sum: 4.0 * f64::from(loss), samples: 4, ..Score::default() })
 //!     }
 //! }
@@ -89,14 +89,17 @@ mod weights;
 
 pub use build::{build, build_island, bytes_per_token, context, layout};
 pub use config::TaskConfig;
-pub use device::{DeviceChoice, DeviceError};
+pub use device::DeviceChoice;
 pub use error::TaskError;
 pub use generate::{Generator, Sampling};
 pub use hub::write_folder;
-pub use rng::{fan_in, ones, zeros};
+pub use rng::fan_in;
 pub use segments::Segments;
 pub use task::{CausalTask, ImageTask, LanguageTask, Score, TabularTask, Task, Wanted};
 pub use trainer::{BurnTrainer, parameters, take_steps};
 pub use weights::{
     ExtraTensor, ModelFileError, load_model, load_module, read_model, write_model, write_model_with,
 };
+
+#[cfg(test)]
+mod tests;

@@ -103,16 +103,6 @@ pub fn fan_in(spec: &TensorSpec, gain: f32, values: &mut [f32], rng: &mut ChaCha
     values.fill_with(|| (2.0 * unit(rng) - 1.0) * bound);
 }
 
-/// Ones, for the scale of a norm.
-pub fn ones(values: &mut [f32]) {
-    values.fill(1.0);
-}
-
-/// Zeros, for a bias.
-pub fn zeros(values: &mut [f32]) {
-    values.fill(0.0);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

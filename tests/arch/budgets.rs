@@ -8,20 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines of each crate before its tests.
 const LINES: [(&str, usize); 14] = [
-    ("attach", 3290),
-    ("bench", 4100),
-    ("command", 6050),
-    ("net", 10_690),
-    ("node", 38_660),
-    ("otlp", 650),
-    ("protocol", 43_950),
-    ("sim", 12_490),
-    ("strategies", 37_780),
-    ("survey", 2390),
-    ("tasks", 15_600),
-    ("top", 3570),
-    ("trust", 2100),
-    ("xtask", 2970),
+    ("attach", 3230),
+    ("bench", 4050),
+    ("command", 5220),
+    ("net", 10_570),
+    ("node", 37_670),
+    ("otlp", 630),
+    ("protocol", 42_260),
+    ("sim", 12_340),
+    ("strategies", 36_970),
+    ("survey", 2380),
+    ("tasks", 15_060),
+    ("top", 3200),
+    ("trust", 2010),
+    ("xtask", 2910),
 ];
 
 /// A budget that is not used by more than this is too large.
@@ -41,9 +41,9 @@ const IMPL_FILES_MAX: usize = 5;
 
 /// Modes of the agreement, by a word that names each, and the production files that have the word.
 const MODES: [(&str, &[&str], usize); 7] = [
-    ("liars", &["liars"], 32),
+    ("liars", &["liars"], 29),
     ("scoring", &["scoring", "Scoring"], 17),
-    ("merges", &["merges", "mergeable", "Merge", "merging"], 31),
+    ("merges", &["merges", "mergeable", "Merge", "merging"], 27),
     ("two passes", &["passes", "Passes", "second_pass"], 15),
     ("ladder", &["ladder", "Ladder"], 14),
     ("pipeline", &["pipeline", "Pipeline"], 7),

@@ -3,7 +3,9 @@
 //! Scanned are Markdown, Rust (names of functions too) and TOML. Code spans in backquotes and this
 //! file do not count: that is where a phrase is quoted.
 
-use crate::files::{files_ending_in, text};
+use crate::files::{files_ending_in, rust_files, text};
+use crate::rust_text::has_word;
+use crate::sources::SOURCES;
 
 /// Phrases that no sentence may have. `*` stands for one to four words without punctuation between
 /// them; `_` in a name counts as a space.
@@ -31,6 +33,9 @@ const PHRASES: [&str; 22] = [
     "in the place of",
     "anew",
 ];
+
+/// Lines of documentation that may begin with "Whether" or say "what is" where a noun would name the thing.
+const VAGUE_DOCS_MAX: usize = 3;
 
 /// The most words that `*` stands for.
 const GAP: usize = 4;
@@ -122,6 +127,38 @@ fn lines_with(phrase: &str, tokens: &[Token]) -> Vec<usize> {
         .filter(|at| begins(&phrase, &tokens[*at..]))
         .map(|at| tokens[at].0)
         .collect()
+}
+
+/// A line of documentation that names its subject by a question.
+fn is_vague(line: &str) -> bool {
+    let line = line.trim_start();
+    let doc = ["/// ", "//! "].iter();
+    let Some(doc) = doc.filter_map(|mark| line.strip_prefix(mark)).next() else {
+        return false;
+    };
+    let lower = doc.to_lowercase();
+    let mut phrases = ["what is", "what was", "what it"].iter();
+    doc.starts_with("Whether ") || phrases.any(|phrase| has_word(&lower, phrase))
+}
+
+#[test]
+fn documentation_names_its_subjects() {
+    let mut vague = Vec::new();
+    for path in rust_files(&SOURCES) {
+        let text = text(&path);
+        let lines = text.lines().enumerate().filter(|(_, line)| is_vague(line));
+        vague.extend(lines.map(|(at, line)| format!("{path}:{}: {}", at + 1, line.trim())));
+    }
+    assert!(
+        vague.len() <= VAGUE_DOCS_MAX,
+        "name the thing, in {} lines where {VAGUE_DOCS_MAX} are allowed:\n{}",
+        vague.len(),
+        vague.join("\n")
+    );
+    assert!(is_vague("    /// Whether it is here."));
+    assert!(is_vague("//! Of a round, what is decided."));
+    assert!(!is_vague("/// Somewhat is; what its owner has."));
+    assert!(!is_vague("// Whether a comment has it is of no matter."));
 }
 
 #[test]

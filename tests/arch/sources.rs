@@ -1,6 +1,6 @@
 //! Which words each crate's Rust files may contain. `deps` checks dependencies.
 
-use crate::files::{rust_files, text};
+use crate::files::{root, rust_files, text};
 use crate::rust_text::{code_only, has_word, with_braces_written_out};
 
 /// The directories with code of the crates.
@@ -58,9 +58,30 @@ pub(crate) fn lines_without_tests(source: &str) -> usize {
         .count()
 }
 
-/// Whether a file holds tests only.
+/// A file with tests only: by its name, or because the file above it has it in tests only.
 pub(crate) fn is_tests(path: &str) -> bool {
-    path.ends_with("/tests.rs") || path.contains("/tests/") || path.starts_with("tests/")
+    path.ends_with("/tests.rs")
+        || path.contains("/tests/")
+        || path.starts_with("tests/")
+        || is_module_of_tests(path)
+}
+
+fn is_module_of_tests(path: &str) -> bool {
+    let module = path.strip_suffix("/mod.rs");
+    let module = module.unwrap_or_else(|| path.trim_end_matches(".rs"));
+    let Some((folder, name)) = module.rsplit_once('/') else {
+        return false;
+    };
+    let above = [format!("{folder}.rs"), format!("{folder}/mod.rs")];
+    let above = above.iter().find(|path| root().join(path).exists());
+    above.is_some_and(|above| has_in_tests(&text(above), name) || is_module_of_tests(above))
+}
+
+/// A module that a file declares for tests only.
+fn has_in_tests(source: &str, module: &str) -> bool {
+    ["mod", "pub(crate) mod", "pub(super) mod"]
+        .iter()
+        .any(|word| source.contains(&format!("#[cfg(test)]\n{word} {module};")))
 }
 
 /// Fails with every file under `directory` whose code contains a forbidden word. Skips files for
@@ -220,4 +241,7 @@ fn tests_do_not_count_as_lines() {
     );
     assert!(is_tests("node/src/bulk/tests.rs"));
     assert!(!is_tests("node/src/local/plan.rs"));
+    let above = "mod a;\n#[cfg(test)]\nmod laws;\n";
+    assert!(has_in_tests(above, "laws"));
+    assert!(!has_in_tests(above, "a"));
 }

@@ -2,6 +2,7 @@
 //! `MURMURATE_TEST_PYTHON`, of `target/tools/python`, or `python3`. Without one they say so and end.
 
 use crate::swarm::{nodes, same_digest};
+use murmurate_tests::assert_has;
 use murmurate_tests::{Daemon, Settings, failure_with, local, murmurate, program, success, turn};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -225,10 +226,7 @@ fn a_loss_that_is_not_finite_ends_the_daemon_in_one_line() {
     let outcome = murmurate(dir.path(), &[&flags[..], &command].concat());
     let said = outcome.stderr + &outcome.stdout;
     assert_eq!(outcome.code, Some(1), "{said}");
-    assert!(
-        said.contains("the training loss is no longer finite"),
-        "{said}"
-    );
+    assert_has(&said, "the training loss is no longer finite");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The owner of a run pauses it, lets it go on, and ends it; no one else does.
 
 use crate::membership::{closed, invited, line};
+use murmurate_tests::assert_has;
 use murmurate_tests::{Daemon, failure, quiet_turn, status, success, wait_until};
 use serde_json::Value;
 use std::path::Path;
@@ -41,10 +42,7 @@ fn the_owner_pauses_a_run_and_no_one_else_does() {
 
     // Who has no run key, or another one, directs nothing.
     let refused = failure(here, &["control", "b", "pause"]);
-    assert!(
-        refused.contains("only the owner of a run directs it"),
-        "{refused}"
-    );
+    assert_has(&refused, "only the owner of a run directs it");
     success(here, &["run-key", "others"]);
     let refused = failure(here, &["control", "b", "--key", "others.key", "pause"]);
     assert!(refused.contains("the key is of another one"), "{refused}");
@@ -55,10 +53,7 @@ fn the_owner_pauses_a_run_and_no_one_else_does() {
         assert_eq!(paused(http), from);
     }
     let why = success(here, &["why", "b"]);
-    assert!(
-        why.contains(&format!("paused by the owner since round {from}")),
-        "{why}"
-    );
+    assert_has(&why, &format!("paused by the owner since round {from}"));
 
     // A daemon that is started again pauses again. Meanwhile no other has gone on.
     second.interrupt().polite();

@@ -1,6 +1,7 @@
 //! Language models on data as people have it: JSON Lines and Parquet.
 
 use crate::swarm::{nodes, same_digest};
+use murmurate_tests::assert_has;
 use murmurate_tests::{Daemon, Settings, failure, local, status, turn};
 use std::fs;
 use std::path::Path;
@@ -80,15 +81,12 @@ fn data_that_cannot_be_read_ends_the_daemon_with_one_line() {
     };
     let folder = stories(dir.path());
     let line = run(&format!("data = {folder:?}"));
-    assert!(
-        line.contains("1.jsonl: line 1 has no `text` (it has `body`, `id`)"),
-        "{line}"
-    );
+    assert_has(&line, "1.jsonl: line 1 has no `text` (it has `body`, `id`)");
     fs::write(dir.path().join("torn.parquet"), b"PAR1 and no more").unwrap();
     let line = run("data = \"torn.parquet\"");
-    assert!(
-        line.contains("torn.parquet: the Parquet file is cut off or damaged"),
-        "{line}"
+    assert_has(
+        &line,
+        "torn.parquet: the Parquet file is cut off or damaged",
     );
 }
 

@@ -1,5 +1,6 @@
 //! A full disk, and damaged or foreign checkpoints: the daemon overwrites and loses nothing.
 
+use murmurate_tests::assert_has;
 use murmurate_tests::{Daemon, Settings, Turn, program, turn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -106,10 +107,7 @@ fn a_foreign_checkpoint_is_named_and_left_alone() {
     for (what, settings) in cases {
         let ended = Daemon::start(&turn, &settings, &home, &[]).end();
         let line = ended.failed();
-        assert!(
-            line.contains(&format!("belongs to another {what} (")),
-            "{line}"
-        );
+        assert_has(line, &format!("belongs to another {what} ("));
         assert!(line.contains("give another --dir"), "{line}");
         assert_eq!(checkpoint(&home), before, "{what}");
     }

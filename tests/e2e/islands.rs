@@ -2,6 +2,7 @@
 
 use crate::attach::{STEPS, config, python, root, script};
 use crate::swarm::{nodes, same_digest};
+use murmurate_tests::assert_has;
 use murmurate_tests::{failure, local, murmurate, quiet_turn, turn};
 use serde_json::Value;
 use std::path::Path;
@@ -91,10 +92,8 @@ fn too_little_data_for_the_ranks_is_one_line() {
         dir.path(),
         &["run", "--config", "few.toml", "--rounds", "1", "--open"],
     );
-    assert!(
-        line.contains("`island.ranks` = 64") && line.contains("set fewer ranks"),
-        "{line}"
-    );
+    assert_has(&line, "`island.ranks` = 64");
+    assert_has(&line, "set fewer ranks");
 }
 
 /// Two islands of two attached ranks, of which part 1 of the data is trained by the second rank of the first.

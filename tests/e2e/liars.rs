@@ -80,7 +80,9 @@ fn a_guarded_group_survives_random_messages() {
 /// Ballots that one member asks for, names that it takes and rounds in which it pushes nothing stop no one.
 #[test]
 fn a_guarded_group_goes_on_beside_a_member_that_wants_to_stop_it() {
-    let flags = ["--preset", "guarded"];
+    let dir = tempfile::tempdir().unwrap();
+    let config = guarded(dir.path(), "");
+    let flags = ["--config", &config];
     agree(&survived(&turn(), &["ballot", "slot", "rare"], &flags));
 }
 
@@ -96,15 +98,21 @@ fn a_daemon_that_starts_late_catches_up_beside_a_donor_that_is_slow() {
     }
 }
 
+/// Writes a configuration of the preset guarded whose first deadline costs less than by default: these tests wait for
+/// many of them.
+fn guarded(dir: &Path, more: &str) -> String {
+    let config = dir.join("guarded.toml");
+    let text = "[strategy]\npreset = \"guarded\"\n[strategy.deadlines]\ninitial_ms = 2000\n";
+    std::fs::write(&config, format!("{text}{more}")).unwrap();
+    config.to_str().unwrap().to_owned()
+}
+
 /// Runs the preset guarded with a liar, for some rounds.
 fn signed(_turn: &Turn, dir: &Path, lie: &str, exchange: &str) -> Value {
-    let config = dir.join("signed.toml");
-    let text = format!(
-        "[strategy]\npreset = \"guarded\"\n[strategy.architecture]\nexchange = \"{exchange}\"\n"
-    );
-    std::fs::write(&config, text).unwrap();
+    let exchange = format!("[strategy.architecture]\nexchange = \"{exchange}\"\n");
+    let config = guarded(dir, &exchange);
     let lie = format!("3@{lie}");
-    let flags = ["--config", "signed.toml", "--liar", &lie, "--shards", "iid"];
+    let flags = ["--config", &config, "--liar", &lie, "--shards", "iid"];
     let always = [
         "local",
         "--json",

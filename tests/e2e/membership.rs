@@ -1,5 +1,6 @@
 //! Closed runs between real processes: only those that were let in take part.
 
+use murmurate_tests::assert_has;
 use murmurate_tests::{
     Daemon, Settings, Turn, failure as failure_in, failure_with, local, success, turn, wait_until,
 };
@@ -95,8 +96,8 @@ fn members_let_others_in_and_the_owner_throws_one_out() {
     });
     let said = output(&["revoke", &id, owner.to_str().unwrap()]);
     says(said, "tells the others now");
-    second.notes("is no longer a member");
-    first.notes("is no longer a member");
+    second.notes("is no longer a member: it was revoked");
+    first.notes("is no longer a member: it was revoked");
     let revoked = || {
         members(&helper)
             .into_iter()
@@ -154,10 +155,8 @@ fn a_member_comes_back_without_its_invite() {
         // Every user of the machine may read this.
         let shown = std::fs::read(format!("/proc/{}/cmdline", second.id())).unwrap();
         let shown = String::from_utf8_lossy(&shown);
-        assert!(
-            shown.contains("run") && !shown.contains("invite"),
-            "{shown}"
-        );
+        assert_has(&shown, "run");
+        assert!(!shown.contains("invite"), "{shown}");
     }
     second.reaches(2);
     wait_for("it knows the owner", || friend.join("peers.json").exists());

@@ -4,6 +4,7 @@
 //! `command/tests/all/cli.rs` tests bad input that needs no second process.
 
 use murmurate_tests::{Daemon, Settings, turn};
+use murmurate_tests::{assert_begins, assert_has};
 use std::net::{TcpListener, UdpSocket};
 
 /// Starts a daemon with changed settings that joins a daemon with the usual ones. It must be
@@ -31,9 +32,9 @@ fn refused(change: impl FnOnce(&mut Settings)) -> String {
 #[test]
 fn another_run_is_refused() {
     let line = refused(|s| s.name = "another".to_owned());
-    assert!(
-        line.contains("the daemon to join: it belongs to another run. To join it"),
-        "{line}"
+    assert_has(
+        &line,
+        "the daemon to join: it belongs to another run. To join it",
     );
 }
 
@@ -41,18 +42,18 @@ fn another_run_is_refused() {
 #[test]
 fn another_model_is_refused() {
     let line = refused(|s| s.task = "hidden = 64".to_owned());
-    assert!(
-        line.contains("it trains another model, because `task.hidden` is not the same in both"),
-        "{line}"
+    assert_has(
+        &line,
+        "it trains another model, because `task.hidden` is not the same in both",
     );
 }
 
 #[test]
 fn another_plan_is_refused() {
     let line = refused(|s| s.preset = "local-sgd".to_owned());
-    assert!(
-        line.contains("it follows another plan, because `strategy.preset`, `strategy."),
-        "{line}"
+    assert_has(
+        &line,
+        "it follows another plan, because `strategy.preset`, `strategy.",
     );
 }
 
@@ -60,9 +61,9 @@ fn another_plan_is_refused() {
 #[test]
 fn another_seed_is_refused() {
     let line = refused(|s| s.seed = 7);
-    assert!(
-        line.contains("it follows another plan, because `run.seed` is not the same in both"),
-        "{line}"
+    assert_has(
+        &line,
+        "it follows another plan, because `run.seed` is not the same in both",
     );
 }
 
@@ -93,14 +94,9 @@ fn an_address_without_an_answer_is_named() {
     };
     let daemon = Daemon::start(&turn, &settings, &dir.path().join("a"), &[&address]);
     let line = daemon.end().failed_with(5).to_owned();
-    assert!(
-        line.starts_with("no daemon of the run could be reached"),
-        "{line}"
-    );
-    assert!(
-        line.contains(&address) && line.contains("check the address"),
-        "{line}"
-    );
+    assert_begins(&line, "no daemon of the run could be reached");
+    assert_has(&line, &address);
+    assert_has(&line, "check the address");
 }
 
 /// Both ports are in use. With one free port the daemon starts and says which port is not.
@@ -148,9 +144,7 @@ fn a_second_daemon_in_the_same_directory_is_refused() {
     let second = Daemon::start(&turn, &Settings::default(), &home, &[]);
     let line = second.end().failed().to_owned();
     let holder = format!("is in use by process {}", first.id());
-    assert!(
-        line.contains(&holder) && line.contains("give another --dir"),
-        "{line}"
-    );
+    assert_has(&line, &holder);
+    assert_has(&line, "give another --dir");
     first.interrupt().polite();
 }

@@ -19,7 +19,10 @@ mod serial;
 mod settings;
 
 pub use browser::Browser;
-pub use command::{Outcome, failure, failure_with, local, murmurate, success};
+pub use command::{
+    Outcome, assert_begins, assert_ends, assert_has, failure, failure_with, local, murmurate,
+    success,
+};
 pub use daemon::{Daemon, Ended};
 pub use http::{get, status, wait_until};
 pub use program::{example, program};

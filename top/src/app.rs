@@ -80,27 +80,26 @@ pub async fn run(source: Source, pause: Duration) -> Result<(), TopError> {
     }
 }
 
-/// A source while it is shown.
 #[derive(Debug)]
 enum Shown {
     Live(Box<Watched>),
     Recorded(Box<Player>),
 }
 
-/// The view on the terminal.
+/// The view on the terminal, which is as it was before once this is dropped, also after a panic.
 #[derive(Debug)]
 struct App {
-    screen: Screen,
+    terminal: DefaultTerminal,
     keys: EventStream,
     choice: Choice,
     theme: Theme,
 }
 
 impl App {
-    /// Takes over the terminal.
+    /// Takes over the terminal. From here on a panic gives it back before it tells what happened.
     fn open() -> io::Result<Self> {
         Ok(Self {
-            screen: Screen::open()?,
+            terminal: ratatui::try_init()?,
             keys: EventStream::new(),
             choice: Choice::default(),
             theme: Theme::of_environment(),
@@ -138,7 +137,7 @@ impl App {
         }
     }
 
-    /// Takes a key. What it asks for is done, except to quit and to interrupt.
+    /// Takes a key and carries out its wish, except to quit and to interrupt.
     fn take(&mut self, event: Event, shown: &mut Shown) -> Wish {
         // Any other event, such as a new size, only needs a new frame.
         let Event::Key(key) = event else {
@@ -160,29 +159,29 @@ impl App {
     }
 
     fn draw(&mut self, shown: &Shown) -> io::Result<()> {
-        let (choice, theme) = (&self.choice, self.theme);
-        match shown {
-            Shown::Live(watched) => self.screen.show(&View {
-                picture: watched.picture(),
-                choice,
-                origin: &Origin::Live {
-                    target: watched.target(),
-                    paused: watched.is_paused(),
-                },
-                theme,
-                now: unix_s(),
-            }),
-            Shown::Recorded(player) => {
-                let moment = player.moment();
-                self.screen.show(&View {
-                    picture: &player.picture(),
-                    choice,
-                    origin: &Origin::Recorded(moment),
-                    theme,
-                    now: moment.unix_s,
-                })
+        let played;
+        let (picture, origin, now) = match shown {
+            Shown::Live(watched) => {
+                let (target, paused) = (watched.target(), watched.is_paused());
+                let origin = Origin::Live { target, paused };
+                (watched.picture(), origin, unix_s())
             }
-        }
+            Shown::Recorded(player) => {
+                played = player.picture();
+                let moment = player.moment();
+                (&played, Origin::Recorded(moment), moment.unix_s)
+            }
+        };
+        let view = View {
+            picture,
+            choice: &self.choice,
+            origin: &origin,
+            theme: self.theme,
+            now,
+        };
+        self.terminal
+            .draw(|frame| draw(&view, frame.area(), frame.buffer_mut()))?;
+        Ok(())
     }
 }
 
@@ -196,28 +195,7 @@ impl Shown {
     }
 }
 
-/// The terminal while frames are drawn on it. It is as it was before once the screen is dropped, also after a panic.
-#[derive(Debug)]
-struct Screen {
-    terminal: DefaultTerminal,
-}
-
-impl Screen {
-    /// Takes over the terminal. From here on a panic gives it back before it tells what happened.
-    fn open() -> io::Result<Self> {
-        let terminal = ratatui::try_init()?;
-        Ok(Self { terminal })
-    }
-
-    /// Draws a frame.
-    fn show(&mut self, view: &View<'_>) -> io::Result<()> {
-        self.terminal
-            .draw(|frame| draw(view, frame.area(), frame.buffer_mut()))?;
-        Ok(())
-    }
-}
-
-impl Drop for Screen {
+impl Drop for App {
     fn drop(&mut self) {
         // A terminal that has gone needs nothing.
         let _ = ratatui::try_restore();

@@ -4,13 +4,11 @@ use crate::column::COLUMNS;
 use crate::row::Row;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// The longest filter, in characters.
 const FILTER_MAX: usize = 40;
 
 /// Seconds that an arrow moves in a recorded run.
 const SEEK_S: f64 = 5.0;
 
-/// The choices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// The column that the table is sorted by; none for the order of the daemon.
@@ -100,7 +98,6 @@ impl Choice {
         }
     }
 
-    /// Chooses the next row, or the one before.
     fn step(&mut self, rows: &[Row], by: isize) {
         let shown = self.arranged(rows);
         let at = self.place(&shown);
@@ -128,7 +125,8 @@ impl Choice {
             .collect();
         match self.sort.and_then(|column| COLUMNS.get(column)) {
             Some(column) => shown.sort_by(|a, b| {
-                let order = (column.key)(a).compare(&(column.key)(b), self.reversed);
+                let key = |row| (column.figure)(row).key;
+                let order = key(*a).compare(&key(*b), self.reversed);
                 b.is_this().cmp(&a.is_this()).then(order)
             }),
             None if self.reversed => {

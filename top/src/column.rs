@@ -11,20 +11,21 @@ pub(crate) const STRIP_MIN: u16 = 8;
 /// The rounds of a strip.
 pub(crate) const STRIP_MAX: u16 = 32;
 
-/// Sign for an unknown figure.
 const UNKNOWN: &str = "–";
 
-/// A column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) head: &'static str,
     pub(crate) width: u16,
     /// Columns of the highest ranks are left out where there is no room.
     pub(crate) rank: u8,
-    /// The text of a row.
-    pub(crate) text: fn(&Row) -> String,
-    /// Sort key of rows.
-    pub(crate) key: fn(&Row) -> Key,
+    pub(crate) figure: fn(&Row) -> Figure,
+}
+
+/// What a column shows of a row, and what rows are sorted by.
+pub(crate) struct Figure {
+    pub(crate) text: String,
+    pub(crate) key: Key,
 }
 
 /// Sort key of rows.
@@ -38,96 +39,55 @@ pub(crate) enum Key {
 /// The place of the strip in [`COLUMNS`]. It takes the room that is left.
 pub(crate) const STRIP: usize = 3;
 
-/// All columns, from left to right.
 pub(crate) const COLUMNS: [Column; 12] = [
-    Column {
-        head: "peer",
-        width: 10,
-        rank: 0,
-        text: |row| row.name.clone(),
-        key: |row| Key::Text(row.name.clone()),
-    },
-    Column {
-        head: "state",
-        width: 11,
-        rank: 0,
-        text: |row| format!("{} {}", row.state.sign(), row.state.word()),
-        key: |row| Key::Number(row.state.rank().into()),
-    },
-    Column {
-        head: "round",
-        width: 9,
-        rank: 0,
-        text: |row| known(row.round, |round| format!("{round}{}", lag(row.lag))),
-        key: |row| number(row.round.map(|round| round as f64)),
-    },
-    Column {
-        head: "last rounds",
-        width: STRIP_MIN,
-        rank: 0,
-        text: |row| row.strip.chars().map(|letter| sign(letter).0).collect(),
-        key: |row| Key::Number(row.counted() as f64),
-    },
-    Column {
-        head: "share",
-        width: 5,
-        rank: 2,
-        text: |row| known(row.share, percent),
-        key: |row| number(row.share),
-    },
-    Column {
-        head: "waited",
-        width: 7,
-        rank: 1,
-        text: |row| known(row.waited_s, time),
-        key: |row| number(row.waited_s),
-    },
-    Column {
-        head: "RTT",
-        width: 7,
-        rank: 3,
-        text: |row| known(row.rtt_s, time),
-        key: |row| number(row.rtt_s),
-    },
-    Column {
-        head: "lost",
-        width: 6,
-        rank: 4,
-        text: |row| known(row.lost, lost),
-        key: |row| number(row.lost),
-    },
-    Column {
-        head: "rate",
-        width: 11,
-        rank: 5,
-        text: |row| known(row.bytes_per_s, rate),
-        key: |row| number(row.bytes_per_s),
-    },
-    Column {
-        head: "path",
-        width: 8,
-        rank: 6,
-        text: |row| known(row.path.clone(), |path| path),
-        key: |row| row.path.clone().map_or(Key::Unknown, Key::Text),
-    },
-    Column {
-        head: "accuracy",
-        width: 8,
-        rank: 7,
-        text: |row| known(row.accuracy, accuracy),
-        key: |row| number(row.accuracy),
-    },
-    Column {
-        head: "version",
-        width: 10,
-        rank: 8,
-        text: |row| known(row.version.clone(), |version| version),
-        key: |row| row.version.clone().map_or(Key::Unknown, Key::Text),
-    },
+    column("peer", 10, 0, |row| words(Some(&row.name))),
+    column("state", 11, 0, |row| Figure {
+        text: format!("{} {}", row.state.sign(), row.state.word()),
+        key: Key::Number(row.state.rank().into()),
+    }),
+    column("round", 9, 0, |row| Figure {
+        text: known(row.round, |round| format!("{round}{}", lag(row.lag))),
+        key: number(row.round.map(|round| round as f64)),
+    }),
+    column("last rounds", STRIP_MIN, 0, |row| Figure {
+        text: row.strip.chars().map(|letter| sign(letter).0).collect(),
+        key: Key::Number(row.counted() as f64),
+    }),
+    column("share", 5, 2, |row| figure(row.share, percent)),
+    column("waited", 7, 1, |row| figure(row.waited_s, time)),
+    column("RTT", 7, 3, |row| figure(row.rtt_s, time)),
+    column("lost", 6, 4, |row| figure(row.lost, lost)),
+    column("rate", 11, 5, |row| figure(row.bytes_per_s, rate)),
+    column("path", 8, 6, |row| words(row.path.as_ref())),
+    column("accuracy", 8, 7, |row| figure(row.accuracy, accuracy)),
+    column("version", 10, 8, |row| words(row.version.as_ref())),
 ];
 
+const fn column(head: &'static str, width: u16, rank: u8, figure: fn(&Row) -> Figure) -> Column {
+    Column {
+        head,
+        width,
+        rank,
+        figure,
+    }
+}
+
+fn figure(value: Option<f64>, words: fn(f64) -> String) -> Figure {
+    Figure {
+        text: known(value, words),
+        key: number(value),
+    }
+}
+
+fn words(text: Option<&String>) -> Figure {
+    Figure {
+        text: known(text, String::clone),
+        key: text.cloned().map_or(Key::Unknown, Key::Text),
+    }
+}
+
 impl Key {
-    /// The order of two keys. What is not known comes last, also in reverse.
+    /// The order of two keys. Unknown keys come last, also in reverse.
     pub(crate) fn compare(&self, other: &Self, reversed: bool) -> Ordering {
         let order = match (self, other) {
             (Self::Unknown, Self::Unknown) => Ordering::Equal,

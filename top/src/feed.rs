@@ -1,5 +1,5 @@
 //! Asks a daemon again and again, follows its events (server-sent events, whose data are entries of its log), and
-//! passes on what it says. If it does not answer, it is asked again.
+//! passes on its answers and events. If it does not answer, it is asked again.
 
 use crate::picture::{Answers, POINTS_MAX};
 use crate::target::Target;
@@ -19,10 +19,8 @@ const NEWS_CAPACITY: usize = 64;
 /// The longest line of events: the log has none longer than 64 KiB.
 const LINE_BYTES_MAX: usize = 128 << 10;
 
-/// Pause before events are followed again.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
-/// News from a daemon.
 #[derive(Debug)]
 pub(crate) enum News {
     Answers(Box<Answers>),
@@ -55,7 +53,6 @@ impl Feed {
         }
     }
 
-    /// The next news of the daemon.
     pub(crate) async fn next(&mut self) -> Option<News> {
         self.news.recv().await
     }
@@ -72,7 +69,6 @@ pub(crate) struct Known {
     rounds: usize,
 }
 
-/// Reads all pages of a daemon.
 pub(crate) async fn read(
     connection: &mut Connection,
     known: &mut Known,
@@ -207,8 +203,8 @@ struct Lines {
 }
 
 impl Lines {
-    /// The entries of all lines that end in these bytes; none if a line is longer than any entry. What is no
-    /// entry, such as the number of an event or a sign of life, is left out.
+    /// The entries of all lines that end in these bytes; none if a line is longer than any entry. Other
+    /// lines, such as the number of an event or a sign of life, are left out.
     fn take(&mut self, bytes: &[u8]) -> Option<Vec<Entry>> {
         let mut entries = Vec::new();
         for byte in bytes {

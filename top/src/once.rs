@@ -86,7 +86,6 @@ impl Still {
     }
 }
 
-/// A frame as lines of text.
 fn frame(view: &View<'_>, (columns, rows): (u16, u16)) -> String {
     let area = Rect::new(0, 0, columns, rows);
     let mut buffer = Buffer::empty(area);
@@ -94,7 +93,6 @@ fn frame(view: &View<'_>, (columns, rows): (u16, u16)) -> String {
     lines(&buffer)
 }
 
-/// The cells of a buffer as lines of text.
 pub(crate) fn lines(buffer: &Buffer) -> String {
     let area = buffer.area;
     let line = |y| {

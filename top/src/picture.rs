@@ -21,7 +21,6 @@ const OF_KIND_MAX: usize = 250;
 /// Sentences of the swarm that are kept.
 const SAID_MAX: usize = 50;
 
-/// Answers of a daemon to one read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answers {
     pub(crate) swarm: Swarm,
@@ -68,7 +67,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// The name of a peer: what it is called here, what it calls itself, or the beginning of its id.
+    /// The name of a peer: the one that it has here, the one that it claims, or the beginning of its id.
     pub(crate) fn name(&self, id: &str) -> String {
         let name = self.names.get(id).or_else(|| self.claimed.get(id));
         name.cloned().unwrap_or_else(|| short(id))
@@ -79,7 +78,6 @@ impl Picture {
         self.history.points.last().map(|point| point.round)
     }
 
-    /// Takes the answers to a read.
     pub(crate) fn answered(&mut self, answers: Answers, now: f64) {
         if self.is_another_life(&answers.swarm) {
             self.history = HistoryPage::default();
@@ -107,7 +105,6 @@ impl Picture {
         self.trouble = None;
     }
 
-    /// Takes a round of a log.
     pub(crate) fn round_ended(&mut self, point: Point) {
         self.history.points.push(point);
         keep_newest(&mut self.history.points, POINTS_MAX);

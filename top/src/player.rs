@@ -13,7 +13,6 @@ const SPEEDS: (f64, f64) = (0.125, 64.0);
 pub(crate) struct Player {
     recording: Recording,
     scene: Scene,
-    /// Entries that the scene has taken.
     taken: usize,
     start: f64,
     end: f64,
@@ -41,7 +40,6 @@ impl Player {
         }
     }
 
-    /// Moves by this many seconds.
     pub(crate) fn seek(&mut self, seconds: f64) {
         self.at = (self.at + seconds).clamp(self.start, self.end);
         let entries = self.recording.entries.iter();
@@ -77,7 +75,6 @@ impl Player {
         self.seek(f64::INFINITY);
     }
 
-    /// The moment that is shown.
     pub(crate) fn moment(&self) -> Moment {
         Moment {
             unix_s: self.at,
@@ -88,7 +85,6 @@ impl Player {
         }
     }
 
-    /// The picture of that moment.
     pub(crate) fn picture(&self) -> Picture {
         self.scene.picture(self.at)
     }

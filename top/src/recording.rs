@@ -99,7 +99,6 @@ fn words(skipped: Skipped) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The name of the directory of a log.
 fn name(path: &Path) -> Option<String> {
     let dir = if path.is_dir() {
         Some(path)

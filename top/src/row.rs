@@ -56,7 +56,7 @@ impl PeerState {
     }
 }
 
-/// A row. What is not known is none, never zero.
+/// A row. An unknown value is none, never zero.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) id: String,
@@ -164,7 +164,6 @@ impl Row {
             .any(|text| text.to_lowercase().contains(&filter))
     }
 
-    /// Number of its last rounds that counted.
     pub(crate) fn counted(&self) -> usize {
         self.strip.chars().filter(|letter| *letter == 'c').count()
     }

@@ -7,13 +7,11 @@ use murmurate_node::api::{Answer, EvaluationStatus, PeerView, Point, Swarm, Wait
 use murmurate_node::events::{Entry, Kind};
 use std::collections::BTreeMap;
 
-/// Rounds of a strip.
 const STRIP_ROUNDS: usize = 32;
 
 /// The waits that are for other peers to be as far, in the log's words.
 const FOR_OTHERS: [&str; 5] = ["group", "partners", "center", "lead", "results"];
 
-/// Observations of the round that is under way.
 #[derive(Clone, Debug, Default)]
 struct OpenRound {
     trained: bool,
@@ -55,7 +53,6 @@ impl Scene {
         }
     }
 
-    /// Takes the next entry.
     pub(crate) fn take(&mut self, entry: &Entry) {
         if entry.daemon == self.me {
             self.own(entry)
@@ -65,7 +62,6 @@ impl Scene {
         self.picture.happened([entry.clone()]);
     }
 
-    /// The picture at a Unix time.
     pub(crate) fn picture(&self, now: f64) -> Picture {
         let mut swarm = self.swarm.clone();
         let me = swarm.daemon.round;
@@ -104,7 +100,6 @@ impl Scene {
         &mut peers[place]
     }
 
-    /// An entry of the daemon that is watched.
     fn own(&mut self, entry: &Entry) {
         match &entry.kind {
             Kind::Started { version, run, name } => {
@@ -153,7 +148,6 @@ impl Scene {
         }
     }
 
-    /// A step of a round.
     fn of_round(&mut self, entry: &Entry) {
         let daemon = &mut self.swarm.daemon;
         match &entry.kind {

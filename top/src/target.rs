@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Time for a connection or an answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(4);
 
 /// A daemon to watch.
@@ -77,7 +76,6 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// Connects to the daemon.
     pub(crate) async fn connect(&self) -> Result<Connection, AskError> {
         Connection::open(self.host()?, ANSWER_WAIT).await
     }

@@ -20,7 +20,6 @@ pub(crate) enum Tone {
     Curve(usize),
 }
 
-/// The colours of the curves.
 const CURVES: [Color; 4] = [Color::Blue, Color::Magenta, Color::Yellow, Color::Cyan];
 
 /// Look of each meaning.

@@ -7,7 +7,6 @@ use murmurate_node::local::{LivingDaemon, ViewNews};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A daemon under watch, and the picture of it.
 #[derive(Debug)]
 pub(crate) struct Watched {
     target: Option<Target>,
@@ -21,7 +20,6 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Watches one daemon.
     pub(crate) fn daemon(target: Target, interval: Duration) -> Self {
         let mut watched = Self::new(None, interval);
         watched.watch(target);
@@ -58,7 +56,6 @@ impl Watched {
         }
     }
 
-    /// The picture to show.
     pub(crate) fn picture(&self) -> &Picture {
         self.frozen.as_ref().unwrap_or(&self.picture)
     }

@@ -2,7 +2,7 @@
 
 use crate::roles::Roles;
 use crate::run::{Run, holds, sign};
-use murmurate_protocol::{PeerId, RunId};
+use murmurate_protocol::PeerId;
 use serde::{Deserialize, Serialize};
 
 /// The domain of a certificate's signature, so that it can stand for nothing else.
@@ -56,7 +56,7 @@ impl Certificate {
         roles: Roles,
         (from_s, until_s): (u64, u64),
     ) -> Self {
-        let signed = signed(&run.id, &holder, roles, from_s, until_s);
+        let signed = (&run.id, &holder, roles, from_s, until_s);
         Self {
             holder,
             roles,
@@ -68,26 +68,7 @@ impl Certificate {
 
     /// `issuer` signed it for this run.
     pub(crate) fn is_by(&self, issuer: &PeerId, run: &Run) -> bool {
-        let Self {
-            holder,
-            roles,
-            from_s,
-            until_s,
-            signature,
-        } = self;
-        let signed = signed(&run.id, holder, *roles, *from_s, *until_s);
-        holds(issuer, WHAT, &signed, signature)
+        let signed = (&run.id, &self.holder, self.roles, self.from_s, self.until_s);
+        holds(issuer, WHAT, &signed, &self.signature)
     }
-}
-
-type Signed<'a> = (&'a RunId, &'a Holder, Roles, u64, u64);
-
-fn signed<'a>(
-    run: &'a RunId,
-    holder: &'a Holder,
-    roles: Roles,
-    from: u64,
-    until: u64,
-) -> Signed<'a> {
-    (run, holder, roles, from, until)
 }

@@ -72,7 +72,6 @@ impl Chain {
         &self.0
     }
 
-    /// The chain with one more certificate.
     pub(crate) fn with(&self, certificate: Certificate) -> Self {
         let mut all = self.0.clone();
         all.push(certificate);
@@ -90,7 +89,6 @@ impl Chain {
         (1..=CHAIN_MAX).contains(&chain.0.len()).then_some(chain)
     }
 
-    /// The last certificate.
     fn last(&self) -> Option<&Certificate> {
         self.0.last()
     }

@@ -2,7 +2,7 @@
 
 use crate::key::RunKey;
 use crate::run::{Run, holds, sign};
-use murmurate_protocol::{Change, Directive, Round, RunId};
+use murmurate_protocol::{Change, Directive, Round};
 use serde::{Deserialize, Serialize};
 
 const WHAT: &str = "murmurate directive 1";
@@ -23,7 +23,7 @@ impl SignedDirective {
 
     /// The key of the run signed it. In an open run everyone has that key, so nothing counts there.
     pub fn is_genuine(&self, run: &Run) -> bool {
-        let signed = signed(&run.id, &self.directive);
+        let signed = (&run.id, &self.directive);
         !run.open && holds(&run.key, WHAT, &signed, &self.signature)
     }
 }
@@ -42,15 +42,9 @@ impl RunKey {
             from,
             change,
         };
-        let run = self.run();
-        let signed = signed(&run.id, &directive);
         SignedDirective {
             directive,
-            signature: sign(self.seed(), WHAT, &signed),
+            signature: sign(self.seed(), WHAT, &(&self.run().id, &directive)),
         }
     }
-}
-
-fn signed<'a>(run: &'a RunId, directive: &'a Directive) -> (&'a RunId, &'a Directive) {
-    (run, directive)
 }

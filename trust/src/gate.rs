@@ -84,21 +84,19 @@ impl Message {
     /// # Errors
     /// If it is too long, or not a message.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
-        let max = NEWS_BYTES_MAX;
-        if bytes.len() > max {
-            let bytes = bytes.len() as u64;
-            let max = max as u64;
-            return Err(WireError::TooLong { bytes, max });
-        }
-        let message: Self = decode_value(bytes)?;
-        match message {
-            Self::News(_) | Self::Directives(_) => Ok(message),
-            _ if bytes.len() > GATE_MESSAGE_MAX => Err(WireError::TooLong {
-                bytes: bytes.len() as u64,
-                max: GATE_MESSAGE_MAX as u64,
+        let within = |max: usize| match bytes.len() {
+            long if long > max => Err(WireError::TooLong {
+                bytes: long as u64,
+                max: max as u64,
             }),
-            _ => Ok(message),
+            _ => Ok(()),
+        };
+        within(NEWS_BYTES_MAX)?;
+        let message: Self = decode_value(bytes)?;
+        if !matches!(message, Self::News(_) | Self::Directives(_)) {
+            within(GATE_MESSAGE_MAX)?;
         }
+        Ok(message)
     }
 }
 

@@ -111,11 +111,10 @@ impl Register {
         true
     }
 
-    /// The member may let others in.
     fn may_admit(&self, peer: &PeerId, now_s: u64) -> bool {
         let admits = |chain: &Chain| chain.roles().is_some_and(|roles| roles.has(Role::Admit));
         let mut chains = self.seats.of(peer);
-        chains.any(|chain| admits(chain) && self.still_in(chain, now_s))
+        chains.any(|chain| admits(chain) && self.stays(chain, now_s).is_ok())
     }
 }
 

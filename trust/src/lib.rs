@@ -3,8 +3,8 @@
 //! A run has a key ([`RunKey`]). Anyone who holds it, or a certificate with the role `admit`, lets
 //! others in: by an [`Invite`], whose own key signs the peer that uses it, or by a certificate for
 //! one peer. Every peer shows its [`Chain`] of certificates, from the run's key to its own id, at
-//! the [`gate`] of each connection. A [`Register`] keeps what all members must remember: who was
-//! let in by which invite, what was revoked, and what the owner has directed ([`SignedDirective`]).
+//! the [`gate`] of each connection. A [`Register`] keeps what all members must remember: the
+//! peers that each invite let in, revocations, bans, and the owner's directives ([`SignedDirective`]).
 //!
 //! Nothing here reads a clock, draws random numbers or does IO. Times are seconds since 1970 in
 //! UTC. All parsers of bytes check lengths first and return an error for bytes that are not theirs.

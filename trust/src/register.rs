@@ -1,5 +1,4 @@
-//! The memory of a run's members: whom they let in, what was revoked, who lied, and what the owner
-//! directs.
+//! The memory of a run's members: the peers that they let in, revocations, bans, and the owner's directives.
 
 use crate::chain::{Chain, Flaw};
 use crate::directive::SignedDirective;
@@ -171,12 +170,10 @@ impl Register {
 
     /// Gives a peer its seat, or renews it. Returns whether that changes something.
     pub(crate) fn enter(&mut self, seat: Seat, chain: &Chain, now_s: u64) -> Result<bool, Refusal> {
-        let known = self.seats.get(&seat);
-        if known.is_some_and(|known| known.until_s() > now_s && !chain.supersedes(known)) {
-            return Ok(false);
-        }
-        if known.is_none() {
-            self.room_for(chain)?;
+        match self.seats.get(&seat) {
+            None => self.room_for(chain)?,
+            Some(known) if known.until_s() <= now_s || chain.supersedes(known) => {}
+            Some(_) => return Ok(false),
         }
         self.seats.insert(seat, chain.clone());
         Ok(true)
@@ -237,24 +234,34 @@ impl Register {
 
     /// A key of the chain was revoked by one that may.
     pub(crate) fn is_void(&self, chain: &Chain) -> bool {
-        let revoked = chain.keys().filter_map(|key| self.revocations.get(&key));
-        revoked
-            .into_iter()
-            .any(|revocation| revocation.voids(chain))
+        let mut revoked = chain.keys().filter_map(|key| self.revocations.get(&key));
+        revoked.any(|revocation| revocation.voids(chain))
     }
 
     /// A member that was let in may stay.
-    pub fn still_in(&self, chain: &Chain, now_s: u64) -> bool {
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn stays(&self, chain: &Chain, now_s: u64) -> Result<(), Refusal> {
         let seat = Seats::seat_of(chain, &self.run);
-        // Who used an invite after others has lost its seat.
         let seated = self.run.open || seat.is_some_and(|seat| self.seats.get(&seat).is_some());
-        let banned = seat.is_some_and(|(peer, _)| self.bans.contains_key(&peer));
-        chain.check_time(now_s).is_ok() && seated && !self.is_void(chain) && !banned
+        let uses = chain.invite().map_or(0, |(_, uses, _)| uses);
+        match seat {
+            Some((peer, _)) if self.bans.contains_key(&peer) => Err(Refusal::Banned),
+            _ if self.is_void(chain) => Err(Refusal::Revoked),
+            // Others used its invite before it.
+            _ if !seated => Err(Refusal::InviteUsed { uses }),
+            _ => Ok(chain.check_time(now_s)?),
+        }
     }
 
     /// Membership of a peer. In an open run everyone is a member.
     pub fn is_member(&self, peer: &PeerId, now_s: u64) -> bool {
-        self.run.open || self.seats.of(peer).any(|chain| self.still_in(chain, now_s))
+        self.run.open
+            || self
+                .seats
+                .of(peer)
+                .any(|chain| self.stays(chain, now_s).is_ok())
     }
 
     /// Forgets what has ended. Returns whether there was something. An invite that is valid still remembers
@@ -307,18 +314,14 @@ impl Register {
         let members: Vec<_> = members.cloned().collect();
         let revocations: Vec<_> = self.revocations.values().cloned().collect();
         let mut all = Vec::new();
-        for some in revocations.chunks(NEWS_ITEMS_MAX) {
-            all.push(News {
-                revocations: some.to_vec(),
-                ..News::default()
-            });
-        }
-        for some in members.chunks(NEWS_ITEMS_MAX) {
-            all.push(News {
-                members: some.to_vec(),
-                ..News::default()
-            });
-        }
+        all.extend(revocations.chunks(NEWS_ITEMS_MAX).map(|some| News {
+            revocations: some.to_vec(),
+            ..News::default()
+        }));
+        all.extend(members.chunks(NEWS_ITEMS_MAX).map(|some| News {
+            members: some.to_vec(),
+            ..News::default()
+        }));
         let bans: Vec<Proof> = self.bans.values().copied().collect();
         for some in bans.chunks(NEWS_ITEMS_MAX) {
             // An expired certificate is not learned again, and its holder needs no ban elsewhere.

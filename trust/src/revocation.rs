@@ -4,7 +4,7 @@ use crate::chain::Chain;
 use crate::limits::LIFE_MAX_S;
 use crate::roles::Role;
 use crate::run::{Run, holds, sign};
-use murmurate_protocol::{PeerId, RunId};
+use murmurate_protocol::PeerId;
 use serde::{Deserialize, Serialize};
 
 const WHAT: &str = "murmurate revocation 1";
@@ -34,7 +34,7 @@ impl Revocation {
             key,
             at_s,
             issuer,
-            signature: sign(secret, WHAT, &signed(&run.id, &key, &at_s)),
+            signature: sign(secret, WHAT, &(&run.id, &key, at_s)),
         }
     }
 
@@ -65,7 +65,7 @@ impl Revocation {
                 }
             }
         };
-        let signed = signed(&run.id, &self.key, &self.at_s);
+        let signed = (&run.id, &self.key, self.at_s);
         holds(&issuer, WHAT, &signed, &self.signature)
     }
 
@@ -80,10 +80,4 @@ impl Revocation {
             Some(by) => chain.keys().take(place).any(|key| key == by) || by == self.key,
         }
     }
-}
-
-type Signed<'a> = (&'a RunId, &'a PeerId, &'a u64);
-
-fn signed<'a>(run: &'a RunId, key: &'a PeerId, at_s: &'a u64) -> Signed<'a> {
-    (run, key, at_s)
 }

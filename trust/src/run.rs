@@ -1,4 +1,4 @@
-//! A run as every member knows it, and signatures with Ed25519, each over a text that says what is signed.
+//! A run as every member knows it, and signatures with Ed25519, each over a text that names the kind of its value.
 
 use ed25519_dalek::ed25519::signature::{Signer, Verifier};
 use ed25519_dalek::{SigningKey, VerifyingKey};
@@ -57,7 +57,6 @@ impl Run {
     }
 }
 
-/// The public key of a secret one.
 pub(crate) fn public(secret: &[u8; 32]) -> PeerId {
     PeerId::from_bytes(SigningKey::from_bytes(secret).verifying_key().to_bytes())
 }

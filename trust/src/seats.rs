@@ -15,7 +15,6 @@ pub(crate) type Seat = (PeerId, PeerId);
 const FIRST: PeerId = PeerId::from_bytes([0; 32]);
 const LAST: PeerId = PeerId::from_bytes([0xff; 32]);
 
-/// All seats with the certificates that give them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seats(BTreeMap<Seat, Chain>);
 
@@ -50,7 +49,6 @@ impl Seats {
         self.0.values()
     }
 
-    /// The certificates of one peer.
     pub(crate) fn of(&self, peer: &PeerId) -> impl Iterator<Item = &Chain> {
         self.0
             .range((*peer, FIRST)..=(*peer, LAST))

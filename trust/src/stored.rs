@@ -1,4 +1,4 @@
-//! A register as bytes, for a file: a mark, the version of the format, a checksum, and what it holds.
+//! A register as bytes, for a file: a mark, the version of the format, a checksum, and the entries.
 
 use crate::chain::Chain;
 use crate::directive::SignedDirective;
@@ -14,7 +14,6 @@ use murmurate_protocol::{Digest, Proof};
 /// How the bytes begin.
 const MARK: &[u8] = b"murmurate register\n";
 
-/// The version of the format.
 const VERSION: u8 = 1;
 
 /// Bytes of the checksum.
@@ -65,7 +64,7 @@ impl Register {
         )
     }
 
-    /// Reads a register; what is not genuine is left out.
+    /// Reads a register; entries that are not genuine are left out.
     ///
     /// # Errors
     /// Why the bytes are not a register.

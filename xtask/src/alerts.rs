@@ -55,7 +55,6 @@ fn expressions(value: &Value) -> Vec<String> {
     }
 }
 
-/// Recording rules with these expressions.
 fn as_rules(expressions: &[String]) -> Value {
     let rule = |(number, expression): (usize, &String)| {
         let filled = VARIABLES

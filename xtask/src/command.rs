@@ -3,16 +3,16 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// The reason for which a step or a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
 impl Failure {
-    /// A failure with this reason.
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
@@ -35,7 +35,6 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.canonicalize().unwrap_or(root)
@@ -76,19 +75,32 @@ pub(crate) fn run_with(
     }
 }
 
-/// Runs a program and returns what it writes to standard output. Its messages still show.
+/// Runs a program and returns its standard output. Its messages still show.
 pub(crate) fn output(program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<String, Failure> {
     let mut command = command(program.as_ref(), arguments);
     let output = command.stderr(Stdio::inherit()).output();
     let shown = shown(program.as_ref(), arguments);
     let output =
         output.map_err(|error| Failure::new(format!("`{shown}` did not start: {error}")))?;
+    text_of(&shown, output)
+}
+
+/// What a program printed before it ended well.
+fn text_of(shown: &str, output: Output) -> Result<String, Failure> {
     if !output.status.success() {
         let status = output.status;
         return Err(Failure::new(format!("`{shown}` ended with {status}")));
     }
     String::from_utf8(output.stdout)
         .map_err(|_| Failure::new(format!("`{shown}` printed something else than UTF-8")))
+}
+
+/// An empty folder, whatever was there.
+pub(crate) fn fresh(folder: &Path) -> Result<(), Failure> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(fs::create_dir_all(folder)?)
 }
 
 /// Builds the command `murmurate` as `cargo test --workspace` does. `cargo build` would compile most of it once
@@ -98,7 +110,7 @@ pub(crate) fn built_by_tests() -> Result<(), Failure> {
     run("cargo", &tests)
 }
 
-/// Runs a program that reads `input`, and returns what it writes to standard output.
+/// Runs a program that reads `input`, and returns its standard output.
 pub(crate) fn feed(program: &str, arguments: &[&str], input: &str) -> Result<String, Failure> {
     let shown = shown(program.as_ref(), arguments);
     let mut command = command(program.as_ref(), arguments);
@@ -116,11 +128,7 @@ pub(crate) fn feed(program: &str, arguments: &[&str], input: &str) -> Result<Str
         scope.spawn(move || stdin.write_all(input.as_bytes()));
         child.wait_with_output()
     })?;
-    if !output.status.success() {
-        return Err(failed(format!("ended with {}", output.status)));
-    }
-    String::from_utf8(output.stdout)
-        .map_err(|_| failed("printed something else than UTF-8".to_owned()))
+    text_of(&shown, output)
 }
 
 /// True if a program starts and succeeds. Its output is discarded.

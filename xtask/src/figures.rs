@@ -20,7 +20,7 @@ const COMMANDS: &[&str] = &[
     "bench codecs",
 ];
 
-/// Runs every command, prints what it prints, and writes all of it to [`FILE`].
+/// Runs every command, prints its output, and writes all of it to [`FILE`].
 pub(crate) fn figures() -> Result<(), Failure> {
     command::run("cargo", &["build", "--release", "-p", "murmurate"])?;
     let program = command::murmurate("release");

@@ -4,7 +4,7 @@
 //! them. New inputs go to the target directory; `--keep` merges them into the corpus of the
 //! repository, smallest inputs first.
 
-use crate::command::{Failure, host, run, run_with, target};
+use crate::command::{Failure, fresh, host, run, run_with, target};
 use crate::seeds;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,6 @@ pub(crate) fn fuzz(options: &Options) -> Result<(), Failure> {
     })
 }
 
-/// Builds all targets. Returns the directory that they are in.
 fn build() -> Result<PathBuf, Failure> {
     let build = target().join("fuzz");
     let host = host()?;
@@ -144,7 +143,6 @@ fn targets() -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// One target and its directories.
 struct Target {
     name: String,
     binary: PathBuf,
@@ -152,7 +150,6 @@ struct Target {
     corpus: PathBuf,
     /// The inputs that are derived from other files.
     seeds: PathBuf,
-    /// The inputs that runs have found.
     found: PathBuf,
     /// The input that ended a run with a failure.
     crashes: PathBuf,
@@ -169,18 +166,16 @@ impl Target {
             crashes: target().join("fuzz").join("crashes").join(name),
         };
         for directory in [&target.crashes, &target.seeds] {
-            if directory.exists() {
-                fs::remove_dir_all(directory)?;
-            }
+            fresh(directory)?;
         }
         seeds::write(name, &target.seeds)?;
-        for directory in [&target.corpus, &target.found, &target.crashes] {
+        for directory in [&target.corpus, &target.found] {
             fs::create_dir_all(directory)?;
         }
         Ok(target)
     }
 
-    /// Fuzzes, and keeps what was found if the options say so.
+    /// Fuzzes, and keeps the found inputs if the options say so.
     fn run(&self, options: &Options) -> Result<(), Failure> {
         self.fuzz(options.seconds)?;
         if options.keep {
@@ -227,18 +222,14 @@ impl Target {
     /// Replaces the corpus by the smallest inputs that cover what the old and the new ones cover.
     fn keep(&self) -> Result<(), Failure> {
         let merged = self.found.with_extension("merged");
-        if merged.exists() {
-            fs::remove_dir_all(&merged)?;
-        }
-        fs::create_dir_all(&merged)?;
+        fresh(&merged)?;
         let paths = [&merged, &self.corpus, &self.found].map(|path| path.to_string_lossy());
         let length = format!("-max_len={INPUT_BYTES_MAX}");
         run(
             &self.binary,
             &["-merge=1", &length, &paths[0], &paths[1], &paths[2]],
         )?;
-        fs::remove_dir_all(&self.corpus)?;
-        fs::create_dir_all(&self.corpus)?;
+        fresh(&self.corpus)?;
         let mut inputs = Vec::new();
         for entry in fs::read_dir(&merged)? {
             let entry = entry?;

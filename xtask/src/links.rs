@@ -5,20 +5,9 @@ use std::fs;
 use std::path::Path;
 
 pub(crate) fn check() -> Result<(), Failure> {
-    let listed = output(
-        "git",
-        &[
-            "ls-files",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-            "--",
-            "*.md",
-        ],
-    )?;
-    let (mut files, mut links, mut broken) = (0, 0, Vec::new());
-    for file in listed.lines().filter(|file| Path::new(file).is_file()) {
-        files += 1;
+    let pages = files("*.md")?;
+    let (mut links, mut broken) = (0, Vec::new());
+    for file in &pages {
         let directory = Path::new(file).parent().unwrap_or(Path::new(""));
         for link in relative_links(&fs::read_to_string(file)?) {
             links += 1;
@@ -27,7 +16,7 @@ pub(crate) fn check() -> Result<(), Failure> {
             }
         }
     }
-    if files == 0 {
+    if pages.is_empty() {
         return Err(Failure::new("git lists no Markdown file"));
     }
     if !broken.is_empty() {
@@ -36,8 +25,16 @@ pub(crate) fn check() -> Result<(), Failure> {
             broken.join("\n")
         )));
     }
-    println!("{links} relative links in {files} files");
+    println!("{links} relative links in {} files", pages.len());
     Ok(())
+}
+
+/// The files of the repository with these names, also those that git does not follow yet.
+pub(crate) fn files(pattern: &str) -> Result<Vec<String>, Failure> {
+    let listed = ["ls-files", "-co", "--exclude-standard", "--", pattern];
+    let listed = output("git", &listed)?;
+    let files = listed.lines().filter(|file| Path::new(file).is_file());
+    Ok(files.map(str::to_owned).collect())
 }
 
 /// The paths that a Markdown text links to, without anchors.

@@ -1,6 +1,6 @@
 //! `cargo xtask`: the checks that a change must pass, each by its name or all together.
 //!
-//! `verify` is what CI runs for each change, `verify-all` what it runs once a week; both change no file of the
+//! `verify` has the checks that CI runs for each change, `verify-all` those of once a week; both change no file of the
 //! repository. `fix` applies automatic changes.
 //! This crate is not part of the product.
 

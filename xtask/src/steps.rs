@@ -65,7 +65,7 @@ impl Step {
 /// Tests read documents, examples and deployment files too.
 const EVERYTHING: &[&str] = &["."];
 
-/// All that a compiler may read. It says what is left out, so that a new folder counts.
+/// All files that a compiler may read. The list names the excluded ones, so that a new folder counts.
 const COMPILED: &[&str] = &[
     ".",
     ":!*.md",
@@ -76,7 +76,6 @@ const COMPILED: &[&str] = &[
     ":!.ci",
 ];
 
-/// All steps, in order.
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "tools",

@@ -14,7 +14,6 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// The path of the program.
     pub(crate) fn installed(&self) -> Result<PathBuf, Failure> {
         let root = target().join("tools");
         let program = root.join("bin").join(self.name);
@@ -40,7 +39,6 @@ impl Tool {
     }
 }
 
-/// cargo-deny.
 const DENY: Tool = Tool {
     name: "cargo-deny",
     version: "0.20.2",

@@ -73,7 +73,6 @@ fn seconds(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
-/// The scenario that is simulated twice.
 const SCENARIO: &str = "sim/scenarios/all-reduce-crash.toml";
 
 /// The same simulated scenario, run by two processes, gives the same hash over all inputs and outputs.

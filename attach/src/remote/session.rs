@@ -16,14 +16,18 @@ use std::time::Instant;
 impl Shared {
     /// Answers a trainer that fits. With `write` it brings its parameters, else it will be told to take
     /// the daemon's.
-    pub(crate) fn welcome(
+    pub(super) fn welcome(
         &self,
         terms: &Terms,
         arrival: Arrival,
         write: Option<u8>,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Session, Lost> {
-        let Arrival { mut link, hello } = arrival;
+        let Arrival {
+            mut link,
+            mut hello,
+        } = arrival;
+        hello.tensors.clear();
         let welcome = ToTrainer::Welcome(Welcome {
             run: terms.run.clone(),
             seed: terms.seed,
@@ -41,9 +45,7 @@ impl Shared {
         match link.receive(FRAME_BYTES_MAX, &mut ended)? {
             Some(FromTrainer::Ready) => Ok(Session {
                 link,
-                can_evaluate: hello.evaluate,
-                has_state: hello.state,
-                faulthandler: hello.faulthandler,
+                hello,
                 shard: terms.part(),
                 pace: Pace::new(terms.patience),
                 _here: Gathering::arrive(&self.gathering),
@@ -94,7 +96,7 @@ impl RemoteTrainer {
             self.await_done()?;
             self.shared.memory.taken_over();
         }
-        let has_state = self.session.as_ref().is_some_and(|s| s.has_state);
+        let has_state = self.session.as_ref().is_some_and(|s| s.hello.state);
         if let (true, true, Some((file, bytes))) = (
             self.shared.state.is_news,
             has_state,

@@ -68,10 +68,7 @@ impl RemoteTrainer {
             return Err(Cut::Lost);
         };
         let Session {
-            link,
-            pace,
-            faulthandler,
-            ..
+            link, pace, hello, ..
         } = session;
         let mut watch = StepWatch {
             since: Instant::now(),
@@ -94,7 +91,7 @@ impl RemoteTrainer {
             match link.receive(FRAME_BYTES_MAX, &mut ended) {
                 // Without the handler the signal would end the process.
                 Ok(None) if signal.is_some() => {
-                    if *faulthandler {
+                    if hello.faulthandler {
                         link.signal(Signal::USR1);
                     }
                 }

@@ -13,11 +13,9 @@ pub(super) struct Times {
     pub(super) encode: f64,
     pub(super) encode_residual: f64,
     pub(super) decode_add: f64,
-    /// Bytes of one encoding.
     pub(super) encoded: usize,
 }
 
-/// Buffers that all codecs share.
 pub(super) struct Buffers {
     values: Vec<f32>,
     copy: Vec<f32>,

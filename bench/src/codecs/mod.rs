@@ -8,6 +8,7 @@ pub use report::{CodecSpeed, CodecsReport, table};
 use crate::codecs::measure::Buffers;
 use crate::exchange::CodecFlag;
 use crate::{BenchError, wrong};
+use clap::Args;
 use murmurate_strategies::compress::{CODECS, CodecKind, without_vectors};
 
 /// The density of codecs that have no default for it.
@@ -17,15 +18,19 @@ const DENSITY: f64 = 0.01;
 const VALUES_MAX: usize = 1_000_000_000;
 
 /// The settings of a measurement, from the flags of `murmurate bench codecs`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct CodecsOptions {
-    /// Codecs with their parameters; none measures all.
+    /// Codecs with their parameters, such as top-k:density=0.01 [default: all]
+    #[arg(value_name = "CODEC[:KEY=VALUE,...]")]
     pub codecs: Vec<CodecFlag>,
-    /// Values of a buffer.
+    /// Number of values of the buffer
+    #[arg(long, default_value_t = 10_000_000)]
     pub values: usize,
-    /// Runs of each, of which the best counts, because the machine may be busy with others.
+    /// Runs of each, of which the best counts
+    #[arg(long, default_value_t = 7)]
     pub runs: u32,
-    /// Vector instructions stay unused.
+    /// Use no vector instructions
+    #[arg(long)]
     pub scalar: bool,
 }
 
@@ -40,7 +45,6 @@ impl CodecsOptions {
         Ok(())
     }
 
-    /// The codecs with their names.
     fn kinds(&self) -> Result<Vec<(String, CodecKind)>, BenchError> {
         let wrong = |message: String| BenchError::Flag {
             flag: "CODEC",

@@ -12,11 +12,12 @@ pub use report::{ExchangeReport, PeerTimes, table};
 pub use still::{Lap, Laps, Still};
 
 use crate::{BenchError, wrong};
+use clap::Args;
 use murmurate_net::emulate::{LinkSpec, Rate};
 use murmurate_net::tcp::BulkChoice;
 use murmurate_node::config::Config;
 use murmurate_node::daemon::{self, RunOptions};
-use murmurate_node::local::{LocalNetwork, LocalOptions, Place};
+use murmurate_node::local::{Emulated, LocalNetwork, LocalOptions, Place};
 use murmurate_node::progress::LogMode;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -33,23 +34,32 @@ const ROUND_WAIT: Duration = Duration::from_secs(120);
 const ROUND_PASSES: u64 = 8;
 
 /// The settings of a measurement, from the flags of `murmurate bench exchange`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct ExchangeOptions {
-    /// Number of peers, each in its own process.
+    /// Number of peers, each in its own process
+    #[arg(long, default_value_t = 4)]
     pub nodes: usize,
-    /// Number of parameters of the model.
+    /// Number of parameters of the averaged model
+    #[arg(long, default_value_t = 10_000_000)]
     pub params: u64,
-    /// The preset that averages; `None` sums contributions at all peers (`local-sgd`).
+    /// Preset whose rounds are measured; `murmurate strategies` lists all [default: local-sgd]
+    #[arg(long)]
     pub preset: Option<String>,
-    /// The codec in place of the preset's.
+    /// Codec with its parameters, such as top-k:density=0.01; `murmurate strategies` lists all
+    /// [default: f32, or the preset's]
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub codec: Option<CodecFlag>,
-    /// How bulk streams travel.
+    /// How bulk streams travel: auto, quic, tls
+    #[arg(long, default_value_t)]
     pub bulk: BulkChoice,
-    /// The largest UDP payload; `None` leaves it to the route or the link.
+    /// Largest UDP payload in bytes, such as 1452 for the packets of Ethernet
+    #[arg(long, value_name = "BYTES", conflicts_with = "link")]
     pub payload_max: Option<u16>,
-    /// Number of measured rounds.
+    /// Number of measured rounds; one more warms up
+    #[arg(long, default_value_t = 3)]
     pub rounds: u64,
-    /// The emulated link of every peer, if any.
+    /// Put every peer behind an emulated link, as for `murmurate local`
+    #[arg(long, value_name = "RATE/RTT/LOSS")]
     pub link: Option<LinkSpec>,
 }
 
@@ -165,7 +175,10 @@ pub(crate) fn tempdir(peer: usize) -> Result<PathBuf, BenchError> {
 async fn run_in(options: &ExchangeOptions, dir: &Path) -> Result<Vec<PeerTimes>, BenchError> {
     let network = LocalNetwork::start(&LocalOptions {
         nodes: options.nodes,
-        link: options.link,
+        emulated: Emulated {
+            link: options.link,
+            nat: None,
+        },
         ..LocalOptions::default()
     })?;
     let place = |rank: usize| network.as_ref()?.places().get(rank);
@@ -189,16 +202,20 @@ async fn run_in(options: &ExchangeOptions, dir: &Path) -> Result<Vec<PeerTimes>,
 }
 
 /// How the process of one peer runs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Args)]
 pub struct PeerOptions {
-    /// Number of parameters of the model.
+    /// Number of parameters of the model
+    #[arg(long)]
     pub params: usize,
-    /// Index of the peer.
+    /// Index of the peer
+    #[arg(long)]
     pub rank: u32,
-    /// Writes its events and checkpoints, as a daemon that trains.
+    /// Write events and checkpoints, as a daemon that trains
+    #[arg(long)]
     pub keep: bool,
-    /// Duration of an inner step.
-    pub train: Duration,
+    /// Milliseconds of an inner step
+    #[arg(long, default_value_t = 0)]
+    pub train_ms: u64,
 }
 
 /// Runs the daemon of one peer without a model until its rounds are complete.
@@ -206,24 +223,17 @@ pub struct PeerOptions {
 /// # Errors
 /// As [`daemon::run`].
 pub fn run_peer(config: Config, peer: PeerOptions) -> Result<PeerTimes, BenchError> {
-    let PeerOptions {
-        params,
-        rank,
-        keep,
-        train,
-    } = peer;
     let laps = Laps::default();
     let peers = config.run.start_with;
     let options = RunOptions {
         log: LogMode::Json,
-        ephemeral: !keep,
+        ephemeral: !peer.keep,
         ..RunOptions::default()
     };
     let noted = Arc::clone(&laps);
     let report = daemon::run_with_trainer(config, options, |_| {
-        Ok(Box::new(
-            Still::new(params, rank, peers as u32, noted).pacing(train),
-        ))
+        let still = Still::new(peer.params, peer.rank, peers as u32, noted);
+        Ok(Box::new(still.pacing(Duration::from_millis(peer.train_ms))))
     })?;
     let laps = laps.lock().unwrap_or_else(PoisonError::into_inner);
     // The first round warms up, and the time after the last one does not belong to a round.

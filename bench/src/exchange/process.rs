@@ -134,7 +134,6 @@ impl Process {
         self.child.id().and_then(peak_rss_bytes_of)
     }
 
-    /// Kills the process and waits for its end.
     pub(crate) async fn kill(&mut self) {
         // It has ended already where this fails.
         let _ = self.child.kill().await;

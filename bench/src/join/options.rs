@@ -1,24 +1,30 @@
 //! The settings of `murmurate bench join`, and the configuration of its peers.
 
 use crate::{BenchError, wrong};
+use clap::Args;
 use murmurate_net::tcp::BulkChoice;
 use std::path::Path;
-use std::time::Duration;
 
 /// The settings of a measurement, from the flags of `murmurate bench join`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct JoinOptions {
-    /// Number of peers that are in rounds.
+    /// Number of peers that are in rounds, each in its own process
+    #[arg(long, default_value_t = 3)]
     pub donors: usize,
-    /// Number of parameters of the model.
+    /// Number of parameters of the model
+    #[arg(long, default_value_t = 10_000_000)]
     pub params: u64,
-    /// The preset whose state is taken over.
+    /// Preset whose state is taken over; `murmurate strategies` lists all
+    #[arg(long, default_value = "local-sgd")]
     pub preset: String,
-    /// Duration of an inner step, of which a round has one.
-    pub train: Duration,
-    /// How bulk streams travel.
+    /// Milliseconds that the peers of a round train
+    #[arg(long, default_value_t = 1000)]
+    pub train_ms: u64,
+    /// How bulk streams travel: auto, quic, tls
+    #[arg(long, default_value_t)]
     pub bulk: BulkChoice,
-    /// Kills the newcomer once this share of the state is there, and starts it again.
+    /// Kill the newcomer once this share of the state is there (0 to 1), and start it again
+    #[arg(long, value_name = "SHARE")]
     pub kill_at: Option<f64>,
 }
 

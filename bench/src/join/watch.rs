@@ -27,7 +27,6 @@ pub(super) struct Member {
 /// When the newcomer did what, as Unix time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Joined {
-    /// It asked for a state.
     pub(super) asked: f64,
     /// Donors had offered one, and it began to fetch it.
     pub(super) offered: f64,
@@ -35,7 +34,6 @@ pub(super) struct Joined {
     pub(super) fetched: f64,
     /// It was loaded, the rounds since were replayed, and it trained.
     pub(super) trains: f64,
-    /// Donors of the state that was loaded.
     pub(super) donors: u32,
     /// States that were fetched; more than one if the first was too old in the end.
     pub(super) states: u32,
@@ -70,7 +68,6 @@ pub(super) async fn wait_for<T>(
 /// The end of a round: when, as Unix time, and after how many seconds.
 pub(super) type Ended = (f64, f64);
 
-/// The rounds that a peer has ended.
 pub(super) fn donor_rounds(dir: &Path) -> Vec<Ended> {
     let ended = |entry: Entry| match entry.kind {
         Kind::RoundEnded { seconds, .. } => Some((entry.time, seconds)),

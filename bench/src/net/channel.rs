@@ -12,7 +12,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Both directions of a channel.
 pub(super) struct Channel {
     pub(super) sending: Sending,
     pub(super) receiving: Receiving,
@@ -56,7 +55,6 @@ impl From<(mux::Sender, mux::Receiver)> for Channel {
     }
 }
 
-/// The sending half of a channel.
 pub(super) enum Sending {
     Quinn(SendStream),
     Tls(mux::Sender),
@@ -65,7 +63,6 @@ pub(super) enum Sending {
 }
 
 impl Sending {
-    /// Writes all of `bytes`.
     pub(super) async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
         match self {
             Self::Quinn(stream) => Ok(stream.write_chunk(bytes).await?),
@@ -84,7 +81,6 @@ impl Sending {
     }
 }
 
-/// The receiving half of a channel.
 pub(super) enum Receiving {
     Quinn(RecvStream),
     Tls(mux::Receiver),
@@ -93,7 +89,6 @@ pub(super) enum Receiving {
 }
 
 impl Receiving {
-    /// Fills all of `bytes`.
     pub(super) async fn exact(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         match self {
             Self::Quinn(stream) => stream.read_exact(bytes).await.map_err(io::Error::other),

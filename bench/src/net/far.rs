@@ -31,10 +31,8 @@ use tokio::time::{sleep, timeout};
 /// How long a channel without an order may be silent.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Connections for each way at the same time.
 const CONNECTIONS_MAX: usize = 16;
 
-/// Channels of a connection at the same time.
 const CHANNELS_MAX: usize = 8;
 
 /// How long the near end may take to close after the answer.
@@ -144,7 +142,6 @@ impl Slots {
     }
 }
 
-/// The channels of one connection.
 #[derive(Default)]
 struct Channels(JoinSet<()>);
 
@@ -244,7 +241,6 @@ async fn serve_tcp(listener: TcpListener) {
     }
 }
 
-/// Performs the orders on a channel.
 async fn serve(mut channel: Channel) -> io::Result<()> {
     match timeout(SILENCE, Order::receive(&mut channel.receiving)).await?? {
         Order::Echo => echo(channel).await,

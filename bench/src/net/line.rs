@@ -24,18 +24,15 @@ const URGENT: i32 = 1;
 
 /// Channels to the far end.
 pub(super) struct Line {
-    /// Carries small messages.
     pub(super) small: Channel,
     /// Carry the bulk bytes: one channel, or as many as the bytes are spread over.
     pub(super) bulk: Vec<Channel>,
-    /// Time needed to connect.
     pub(super) connect: Duration,
     source: Source,
     /// Tasks that must run while the channels are used.
     _driving: JoinSet<()>,
 }
 
-/// The source of the path's measurements.
 enum Source {
     Quinn(
         quinn::Connection,
@@ -47,7 +44,6 @@ enum Source {
 }
 
 impl Line {
-    /// Dials over the way of the task.
     pub(super) async fn dial(task: &NearTask) -> Result<Self, BenchError> {
         let peer = task
             .peer
@@ -82,7 +78,6 @@ impl Line {
         Ok(line)
     }
 
-    /// Measurements of the path, if the way has them.
     pub(super) fn path(&self) -> Option<PathFigures> {
         let stats = match &self.source {
             Source::Quinn(connection, _) => PathStats::of(connection),

@@ -19,14 +19,12 @@ use std::task::{Context, Poll};
 /// A libp2p transport of any kind.
 pub(super) type Muxed = Boxed<(PeerId, StreamMuxerBox)>;
 
-/// Our own transport.
 pub(super) fn ours(transport: murmurate_net::quic::Transport) -> Muxed {
     transport
         .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
         .boxed()
 }
 
-/// libp2p's TCP with Noise and Yamux.
 pub(super) fn tcp_noise(identity: &Keypair) -> Result<Muxed, BenchError> {
     let noise =
         noise::Config::new(identity).map_err(BenchError::failed("making a Noise identity"))?;
@@ -47,7 +45,6 @@ pub(super) fn address(udp: bool, addr: SocketAddr) -> Multiaddr {
     Multiaddr::from(addr.ip()).with(Protocol::Tcp(addr.port()))
 }
 
-/// Listens and returns the port.
 pub(super) async fn listen(
     transport: &mut Muxed,
     udp: bool,
@@ -77,7 +74,6 @@ pub(super) async fn listen(
     }
 }
 
-/// The next event of the transport.
 pub(super) async fn next(
     transport: &mut Muxed,
 ) -> TransportEvent<<Muxed as libp2p::Transport>::ListenerUpgrade, std::io::Error> {
@@ -107,7 +103,6 @@ pub(super) async fn dial(
     Ok(muxer)
 }
 
-/// Opens a stream.
 pub(super) async fn open(muxer: &mut StreamMuxerBox) -> Result<Channel, BenchError> {
     let opened: std::io::Result<SubstreamBox> = poll_fn(|cx| {
         if let Poll::Ready(Err(error)) = drive(muxer, cx) {

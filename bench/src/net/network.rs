@@ -4,7 +4,6 @@ use crate::net::{BenchError, FarTask, Hello, Tuning, Way};
 use murmurate_net::emulate::{LinkSpec, NatKind, Relay, Seat};
 use std::net::{IpAddr, SocketAddr};
 
-/// The far end's first port.
 const FAR_PORT: u16 = 4_100;
 
 /// The near end's port in its first transfer. Each transfer uses the next port, because TCP blocks
@@ -39,7 +38,6 @@ impl Network {
         })
     }
 
-    /// The task of the far end, with its address.
     pub(super) fn far_task(&self, tuning: &Tuning) -> FarTask {
         FarTask {
             ip: self.far.inner.into(),

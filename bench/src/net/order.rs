@@ -7,7 +7,6 @@ use std::time::Duration;
 
 /// Size of an order in bytes: kind, number of bytes, time limit.
 const ORDER_BYTES: usize = 17;
-/// Size of an answer in bytes.
 const ANSWER_BYTES: usize = 16;
 
 const ECHO: u8 = b'E';

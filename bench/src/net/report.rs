@@ -147,7 +147,6 @@ impl WayReport {
         }
     }
 
-    /// Computes the ratios to `quinn`.
     pub(super) fn compare(&mut self, quinn: &Self) {
         let ratio = |ours: f64, theirs: f64| (ours > 0.0 && theirs > 0.0).then_some(ours / theirs);
         self.speed_to_quinn = ratio(self.goodput_mbit_s, quinn.goodput_mbit_s);

@@ -19,7 +19,6 @@ use tokio::time::timeout;
 /// How long a far end on another machine may take to send its hello.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
 
-/// The largest hello in bytes.
 const HELLO_BYTES: u64 = 4_096;
 
 /// The measurements of a session.
@@ -99,7 +98,6 @@ pub struct Session<'a> {
     network: Option<Network>,
     hello: Hello,
     ip: IpAddr,
-    /// The process of the far end, which ends with the session.
     _far: Option<Process>,
 }
 

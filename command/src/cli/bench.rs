@@ -1,12 +1,13 @@
 //! The command line of `murmurate bench`.
 
 use clap::{Args, Subcommand};
-use murmurate_bench::exchange::CodecFlag;
+use murmurate_bench::codecs::CodecsOptions;
+use murmurate_bench::exchange::{ExchangeOptions, PeerOptions};
+use murmurate_bench::join::JoinOptions;
 use murmurate_bench::net::Way;
 use murmurate_bench::parse_bytes;
 use murmurate_net::congestion::Congestion;
 use murmurate_net::emulate::LinkSpec;
-use murmurate_net::tcp::BulkChoice;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -41,31 +42,8 @@ pub(crate) enum Bench {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchExchangeArgs {
-    /// Number of peers, each in its own process
-    #[arg(long, default_value_t = 4)]
-    pub(crate) nodes: usize,
-    /// Number of parameters of the averaged model
-    #[arg(long, default_value_t = 10_000_000)]
-    pub(crate) params: u64,
-    /// Preset whose rounds are measured; `murmurate strategies` lists all [default: local-sgd]
-    #[arg(long)]
-    pub(crate) preset: Option<String>,
-    /// Codec with its parameters, such as top-k:density=0.01; `murmurate strategies` lists all
-    /// [default: f32, or the preset's]
-    #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
-    pub(crate) codec: Option<CodecFlag>,
-    /// How bulk streams travel: auto, quic, tls
-    #[arg(long, default_value_t)]
-    pub(crate) bulk: BulkChoice,
-    /// Largest UDP payload in bytes, such as 1452 for the packets of Ethernet
-    #[arg(long, value_name = "BYTES", conflicts_with = "link")]
-    pub(crate) payload_max: Option<u16>,
-    /// Number of measured rounds; one more warms up
-    #[arg(long, default_value_t = 3)]
-    pub(crate) rounds: u64,
-    /// Put every peer behind an emulated link, as for `murmurate local`
-    #[arg(long, value_name = "RATE/RTT/LOSS")]
-    pub(crate) link: Option<LinkSpec>,
+    #[command(flatten)]
+    pub(crate) options: ExchangeOptions,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -73,18 +51,8 @@ pub(crate) struct BenchExchangeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchCodecsArgs {
-    /// Codecs with their parameters, such as top-k:density=0.01 [default: all]
-    #[arg(value_name = "CODEC[:KEY=VALUE,...]")]
-    pub(crate) codecs: Vec<CodecFlag>,
-    /// Number of values of the buffer
-    #[arg(long, default_value_t = 10_000_000)]
-    pub(crate) values: usize,
-    /// Runs of each, of which the best counts
-    #[arg(long, default_value_t = 7)]
-    pub(crate) runs: u32,
-    /// Use no vector instructions
-    #[arg(long)]
-    pub(crate) scalar: bool,
+    #[command(flatten)]
+    pub(crate) options: CodecsOptions,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -130,24 +98,8 @@ pub(crate) struct BenchNetArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchJoinArgs {
-    /// Number of peers that are in rounds, each in its own process
-    #[arg(long, default_value_t = 3)]
-    pub(crate) donors: usize,
-    /// Number of parameters of the model
-    #[arg(long, default_value_t = 10_000_000)]
-    pub(crate) params: u64,
-    /// Preset whose state is taken over; `murmurate strategies` lists all
-    #[arg(long, default_value = "local-sgd")]
-    pub(crate) preset: String,
-    /// Milliseconds that the peers of a round train
-    #[arg(long, default_value_t = 1000)]
-    pub(crate) train_ms: u64,
-    /// How bulk streams travel: auto, quic, tls
-    #[arg(long, default_value_t)]
-    pub(crate) bulk: BulkChoice,
-    /// Kill the newcomer once this share of the state is there (0 to 1), and start it again
-    #[arg(long, value_name = "SHARE")]
-    pub(crate) kill_at: Option<f64>,
+    #[command(flatten)]
+    pub(crate) options: JoinOptions,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -161,16 +113,10 @@ pub(crate) struct BenchNetEndArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchPeerArgs {
+    #[command(flatten)]
+    pub(crate) options: PeerOptions,
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    #[arg(long)]
-    pub(crate) params: usize,
-    #[arg(long)]
-    pub(crate) rank: u32,
     #[arg(long, value_name = "PID")]
     pub(crate) parent: u32,
-    #[arg(long)]
-    pub(crate) keep: bool,
-    #[arg(long, default_value_t = 0)]
-    pub(crate) train_ms: u64,
 }

@@ -159,7 +159,7 @@ mod tests {
     use crate::cli::Cli;
     use clap::{Command, CommandFactory, Parser};
 
-    /// The words of a line as a shell would split it, up to the two spaces before what it does.
+    /// The words of a line as a shell would split it, up to the two spaces before its explanation.
     fn words(line: &str) -> Vec<String> {
         let mut all = vec![String::new()];
         let (mut quoted, mut spaces) = (false, 0);

@@ -4,6 +4,8 @@
 use crate::doctor::names;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
+use murmurate_net::emulate::NatKind;
+use murmurate_node::local::ShardsArg;
 use murmurate_strategies::grid::catalogue;
 use murmurate_trust::Role;
 use std::ffi::OsStr;
@@ -37,8 +39,20 @@ impl<P: TypedValueParser> TypedValueParser for Offered<P> {
     }
 }
 
+/// Offers values for the options that are declared in a library.
+pub(crate) fn offer(arg: Arg) -> Arg {
+    let arg = match arg.get_id().as_str() {
+        "preset" => arg.value_parser(offered(str::parse::<String>, presets)),
+        "device" => arg.value_parser(offered(str::parse::<String>, devices)),
+        "shards" => arg.value_parser(offered(str::parse::<ShardsArg>, shards)),
+        "nat" => arg.value_parser(offered(str::parse::<NatKind>, nats)),
+        _ => return arg,
+    };
+    arg.hide_possible_values(true)
+}
+
 /// The names of all presets.
-pub(crate) fn presets() -> Vec<&'static str> {
+fn presets() -> Vec<&'static str> {
     let presets = catalogue()
         .into_iter()
         .filter(|method| method.key == "preset");
@@ -51,7 +65,7 @@ pub(crate) fn methods() -> Vec<&'static str> {
 }
 
 /// Ways to divide the data.
-pub(crate) fn shards() -> Vec<&'static str> {
+fn shards() -> Vec<&'static str> {
     vec!["dealt", "iid", "by-label", "dirichlet:0.5"]
 }
 
@@ -61,7 +75,7 @@ pub(crate) fn devices() -> Vec<&'static str> {
 }
 
 /// Kinds of routers.
-pub(crate) fn nats() -> Vec<&'static str> {
+fn nats() -> Vec<&'static str> {
     vec!["none", "full-cone", "port-restricted", "symmetric"]
 }
 
@@ -102,7 +116,7 @@ mod tests {
         }
     }
 
-    /// The list is too long for the help, and what is parsed may be another value.
+    /// The list is too long for the help, and a value outside the list is parsed too.
     #[test]
     fn offers_are_no_limits() {
         for line in [

@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Files with command lines of other versions, made from the command itself, or with names for what is signed.
+/// Files with command lines of other versions, made from the command itself, or with names of signed texts.
 const LEFT_OUT: [&str; 4] = [
     "CHANGELOG.md",
     "docs/cli.md",
@@ -145,7 +145,7 @@ fn command_line(text: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Whether a part of a command line that is named in a sentence may be this incomplete.
+/// Returns `true` if a part of a command line that is named in a sentence may be this incomplete.
 const fn names_a_command(kind: ErrorKind) -> bool {
     use ErrorKind::*;
     matches!(
@@ -158,7 +158,7 @@ const fn names_a_command(kind: ErrorKind) -> bool {
     )
 }
 
-/// Whether a flag is only named, without its value.
+/// Returns `true` if the last flag is only named, without its value.
 fn ends_in_a_flag(words: &[String]) -> bool {
     words.last().is_some_and(|word| word.starts_with("--"))
 }

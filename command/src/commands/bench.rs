@@ -5,69 +5,44 @@ use crate::cli::{
 };
 use crate::out;
 use anyhow::bail;
-use murmurate_bench::codecs::{self, CodecsOptions};
-use murmurate_bench::exchange::{self, ExchangeOptions, PeerOptions};
-use murmurate_bench::join::{self, JoinOptions};
+use murmurate_bench::codecs;
+use murmurate_bench::exchange;
+use murmurate_bench::join;
 use murmurate_bench::net::{FarTask, Plan, Run, Tuning, Way};
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::local;
 use std::net::SocketAddr;
-use std::time::Duration;
 use tokio::runtime;
 
 pub(crate) fn run(what: Bench) -> anyhow::Result<()> {
     match what {
-        Bench::Exchange(args) => averaging(&args),
+        Bench::Exchange(args) => averaging(args),
         Bench::Join(args) => join(&args),
-        Bench::Codecs(args) => codecs(args),
+        Bench::Codecs(args) => codecs(&args),
         Bench::Net(args) => net(args),
         Bench::NetEnd(args) => Ok(threads()?.block_on(murmurate_bench::net_end(&args.task))?),
-        Bench::Peer(args) => peer(&args),
+        Bench::Peer(args) => peer(args),
     }
 }
 
-fn codecs(args: BenchCodecsArgs) -> anyhow::Result<()> {
-    let options = CodecsOptions {
-        codecs: args.codecs,
-        values: args.values,
-        runs: args.runs,
-        scalar: args.scalar,
-    };
-    let report = codecs::run_codecs(&options, |speed| {
+fn codecs(args: &BenchCodecsArgs) -> anyhow::Result<()> {
+    let report = codecs::run_codecs(&args.options, |speed| {
         out::tell(format_args!("{} measured", speed.codec));
     })?;
-    if args.json {
-        out::line(serde_json::to_string(&report)?)
-    } else {
-        out::table(&codecs::table(&report))
-    }
+    out::figures(args.json, &report, codecs::table)
 }
 
-fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
-    let options = ExchangeOptions {
-        nodes: args.nodes,
-        params: args.params,
-        preset: args.preset.clone(),
-        // Without a preset, the plain bits.
-        codec: match (&args.codec, &args.preset) {
-            (None, None) => "f32".parse().ok(),
-            (codec, _) => codec.clone(),
-        },
-        bulk: args.bulk,
-        payload_max: args.payload_max,
-        rounds: args.rounds,
-        link: args.link,
-    };
+fn averaging(BenchExchangeArgs { mut options, json }: BenchExchangeArgs) -> anyhow::Result<()> {
+    if options.codec.is_none() && options.preset.is_none() {
+        // The plain bits.
+        options.codec = "f32".parse().ok();
+    }
     out::tell(format_args!(
         "averaging {} parameters between {} peers, {} rounds and one to warm up",
         options.params, options.nodes, options.rounds
     ));
     let report = alone()?.block_on(exchange::run_exchange(&options))?;
-    if args.json {
-        out::line(serde_json::to_string(&report)?)?;
-    } else {
-        out::table(&exchange::table(&report))?;
-    }
+    out::figures(json, &report, exchange::table)?;
     if !report.digests_equal {
         bail!("the peers did not end with the same bits");
     }
@@ -75,24 +50,13 @@ fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
 }
 
 fn join(args: &BenchJoinArgs) -> anyhow::Result<()> {
-    let options = JoinOptions {
-        donors: args.donors,
-        params: args.params,
-        preset: args.preset.clone(),
-        train: Duration::from_millis(args.train_ms),
-        bulk: args.bulk,
-        kill_at: args.kill_at,
-    };
+    let options = &args.options;
     out::tell(format_args!(
         "{} peers begin their rounds; then one more joins and takes over {} parameters",
         options.donors, options.params
     ));
-    let report = alone()?.block_on(join::run_join(&options))?;
-    if args.json {
-        out::line(serde_json::to_string(&report)?)
-    } else {
-        out::table(&join::join_table(&report))
-    }
+    let report = alone()?.block_on(join::run_join(options))?;
+    out::figures(args.json, &report, join::join_table)
 }
 
 /// A runtime with a single thread, the main one, because children end with the thread that started
@@ -101,17 +65,11 @@ fn alone() -> std::io::Result<runtime::Runtime> {
     runtime::Builder::new_current_thread().enable_all().build()
 }
 
-fn peer(args: &BenchPeerArgs) -> anyhow::Result<()> {
+fn peer(args: BenchPeerArgs) -> anyhow::Result<()> {
     local::end_with_parent(args.parent)?;
     let config = Config::load(Some(&args.config), &Overrides::default())?;
-    let peer = PeerOptions {
-        params: args.params,
-        rank: args.rank,
-        keep: args.keep,
-        train: Duration::from_millis(args.train_ms),
-    };
-    let times = exchange::run_peer(config, peer)?;
-    out::line(serde_json::to_string(&times)?)
+    let times = exchange::run_peer(config, args.options)?;
+    out::json(&times)
 }
 
 /// A runtime with several threads, as in the daemon.
@@ -145,11 +103,7 @@ fn net(args: BenchNetArgs) -> anyhow::Result<()> {
     for warning in &report.warnings {
         out::tell(format_args!("warning: {warning}"));
     }
-    if args.json {
-        out::line(serde_json::to_string(&report)?)?;
-    } else {
-        out::table(&murmurate_bench::net_table(&report))?;
-    }
+    out::figures(args.json, &report, murmurate_bench::net_table)?;
     if report.ways.iter().all(|way| way.transfers == 0) {
         bail!("no transfer completed");
     }

@@ -1,7 +1,7 @@
 //! `murmurate control`: what the owner of a run changes while it trains.
 
 use crate::cli::ControlArgs;
-use crate::commands::daemon_http::{self, Request};
+use crate::commands::daemon_http;
 use crate::commands::membership::source;
 use crate::out;
 use anyhow::{bail, ensure};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &ControlArgs) -> anyhow::Result<()> {
 
 /// What the daemon of a directory says of itself.
 fn now(dir: &Path) -> anyhow::Result<Now> {
-    let answer = daemon_http::ask(dir, Request::get("/status"))?;
+    let answer = daemon_http::get(dir, "/status")?;
     ensure!(
         answer.ok,
         "the daemon does not answer: {}",
@@ -122,7 +122,7 @@ fn first_round(now: &Now, change: Change, at: Option<u64>) -> anyhow::Result<u64
     }
 }
 
-/// Whether the run can go on with the codec that has this byte.
+/// Checks that the run can go on with the codec that has this byte.
 fn may_choose(control: &ControlStatus, byte: u8) -> anyhow::Result<()> {
     ensure!(
         !control.codecs.is_empty(),

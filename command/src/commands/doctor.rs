@@ -2,22 +2,24 @@
 
 use super::{environment, invite};
 use crate::cli::{DoctorArgs, ExplainArgs};
-use crate::doctor::{PAGE, Question, examine};
+use crate::doctor::{PAGE, examine};
 use crate::exit::{Ended, Exit};
 use crate::out;
+use murmurate_node::config::Overrides;
 
 pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<()> {
-    let report = examine(&Question {
+    let overrides = Overrides {
         dir: args.dir.clone(),
-        file: args.config.clone(),
         join: args.join.clone(),
-        invite: invite(args.invite.clone()),
-        environment: environment(),
         open: args.open,
-        bundle: args.bundle.clone(),
-    })?;
+        environment: environment(),
+        ..Overrides::default()
+    };
+    let invite = invite(args.invite.clone());
+    let (file, bundle) = (args.config.as_deref(), args.bundle.as_deref());
+    let report = examine(file, &overrides, invite.as_deref(), bundle)?;
     let printed = if args.json {
-        out::line(serde_json::to_string(&report)?)
+        out::json(&report)
     } else {
         out::folded(&report.to_string())
     };

@@ -1,7 +1,7 @@
 //! The commands that look at a daemon: `why` asks it to explain itself, `log` prints event logs, `top` shows it on
 //! the terminal, `limit` shows or changes its limits on the sending rate.
 
-use super::daemon_http::{self, Request};
+use super::daemon_http;
 use crate::cli::{
     INTERVAL_MAX_S, INTERVAL_MIN_S, LimitArgs, LogArgs, TOPICS, TopArgs, USUAL_DIR, WhyArgs,
 };
@@ -9,7 +9,7 @@ use crate::exit::Ended;
 use crate::out;
 use anyhow::{Context, bail};
 use murmurate_node::api::words::short;
-use murmurate_node::api::{Answer, TOKEN_FILE};
+use murmurate_node::api::{Answer, TOKEN_FILE, noted_address};
 use murmurate_node::events::{Entry, LogEnd, Names, Skipped, chrome_trace, merge, read_dir, utc};
 use murmurate_node::progress::bytes;
 use murmurate_top::{Recording, Source, Still, Target};
@@ -33,7 +33,7 @@ pub(crate) fn why(args: &WhyArgs) -> anyhow::Result<()> {
         }
         path.push_str(&format!("&peer={peer}"));
     }
-    let answer = match daemon_http::ask(&dir, Request::get(&path)) {
+    let answer = match daemon_http::get(&dir, &path) {
         Ok(answer) => answer,
         Err(error) => bail!("{error}{}", last_words(&dir)),
     };
@@ -182,7 +182,7 @@ pub(crate) fn top(args: &TopArgs) -> anyhow::Result<()> {
         .build()?;
     if args.json {
         let still = runtime.block_on(Still::of(source))?;
-        return out::line(serde_json::to_string(&still.picture)?);
+        return out::json(&still.picture);
     }
     match out::size().filter(|_| !args.once) {
         Some(_) => {
@@ -240,10 +240,11 @@ fn value(rate: &str) -> Value {
 
 /// Sends the change, if there is one, and returns the page's content.
 fn exchange(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
-    daemon_http::address(dir)?;
-    let token = match body {
-        None => String::new(),
-        Some(_) => {
+    let answer = match body {
+        None => daemon_http::get(dir, "/limits")?,
+        Some(body) => {
+            // A daemon that does not run is told before a token that cannot be read.
+            noted_address(dir)?;
             let file = dir.join(TOKEN_FILE);
             let token = std::fs::read_to_string(&file).with_context(|| {
                 format!(
@@ -251,23 +252,14 @@ fn exchange(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
                     file.display()
                 )
             })?;
-            format!("Bearer {}", token.trim())
+            let token = format!("Bearer {}", token.trim());
+            let head: [(&str, &[u8]); 2] = [
+                ("authorization", token.as_bytes()),
+                ("content-type", b"application/json"),
+            ];
+            daemon_http::send(dir, "PUT", "/limits", &head, body)?
         }
     };
-    let head: [(&str, &[u8]); 2] = [
-        ("authorization", token.as_bytes()),
-        ("content-type", b"application/json"),
-    ];
-    let request = match body {
-        None => Request::get("/limits"),
-        Some(body) => Request {
-            method: "PUT",
-            path: "/limits",
-            head: &head,
-            body,
-        },
-    };
-    let answer = daemon_http::ask(dir, request)?;
     if !answer.ok {
         bail!("the daemon refused the change: {}", answer.content.trim());
     }

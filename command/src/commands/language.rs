@@ -1,9 +1,9 @@
 //! `murmurate sim language`: compares strategies on a text at equal tokens, bytes and seconds.
 
+use super::{bar, cannot_write, writable};
 use crate::cli::LanguageArgs;
 use crate::out;
 use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use murmurate_sim::TrainerFactory;
 use murmurate_sim::equal::{EqualOutcome, EqualReport, EqualTrial};
 use serde::{Deserialize, Serialize};
@@ -17,24 +17,12 @@ pub(crate) fn run(args: &LanguageArgs, factory: &dyn TrainerFactory) -> anyhow::
     let trial = chosen(args)?;
     trial.check(factory)?;
     if let Some(path) = &args.penalties {
-        // Tried before the work, which may take hours.
-        let file = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path);
-        file.with_context(|| format!("--penalties: {} cannot be written", path.display()))?;
+        writable("--penalties", path)?;
     }
     let text = size_of_text(&trial)?;
     let mut kept = Kept::open(args.results.as_deref())?;
     let cells = trial.cells();
-    let bar = if out::is_quiet() {
-        ProgressBar::hidden()
-    } else {
-        ProgressBar::new(cells.len() as u64)
-    };
-    bar.set_style(ProgressStyle::with_template(
-        "{pos}/{len} {elapsed} so far: {msg}",
-    )?);
+    let bar = bar(cells.len() as u64, "{pos}/{len} {elapsed} so far: {msg}")?;
     bar.enable_steady_tick(Duration::from_secs(1));
     let mut outcomes = Vec::with_capacity(cells.len());
     for cell in &cells {
@@ -64,13 +52,12 @@ pub(crate) fn run(args: &LanguageArgs, factory: &dyn TrainerFactory) -> anyhow::
         let file = args.file.display();
         let command = format!("murmurate sim language {file} --data TEXT --penalties FILE");
         std::fs::write(path, report.penalties(&command))
-            .with_context(|| format!("--penalties: {} cannot be written", path.display()))?;
+            .with_context(|| cannot_write("--penalties", path))?;
     }
-    match (args.json, args.markdown) {
-        (true, _) => out::line(report.to_json()),
-        (_, true) => out::text(report.to_markdown()),
-        _ => out::text(&report),
+    if args.markdown && !args.json {
+        return out::text(report.to_markdown());
     }
+    out::report(args.json, &report)
 }
 
 /// The trial with the text, without what the flags exclude.
@@ -183,12 +170,10 @@ impl Kept {
         Ok(kept)
     }
 
-    /// The result of this recipe.
     pub(super) fn find(&self, recipe: &str) -> Option<EqualOutcome> {
         self.known.get(recipe).cloned()
     }
 
-    /// Keeps a result.
     pub(super) fn add(&mut self, recipe: &str, outcome: &EqualOutcome) -> anyhow::Result<()> {
         let Some((path, file)) = &mut self.file else {
             return Ok(());

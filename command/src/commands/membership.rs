@@ -1,7 +1,8 @@
 //! The commands about members of a run: run-key, invite, admit, revoke, members, id.
 
 use crate::cli::{AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs};
-use crate::commands::daemon_http::{self, Request};
+use crate::commands::daemon_http;
+use crate::exit::Ended;
 use crate::out;
 use comfy_table::{Table, presets};
 use murmurate_node::api::Swarm;
@@ -16,6 +17,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn run_key(args: &RunKeyArgs) -> anyhow::Result<()> {
     let to = args.to.clone();
+    if let (None, Some(name)) = (&to, args.name.strip_suffix(".key")) {
+        return Err(Ended::usage(format!(
+            "NAME: `{}` is the name of the run, not of a file; `murmurate run-key {name}` writes {name}.key",
+            args.name
+        )));
+    }
     let to = to.unwrap_or_else(|| PathBuf::from(format!("{}.key", args.name.replace('/', "-"))));
     let key = found(&to, &args.name)?;
     out::line(format_args!(
@@ -52,7 +59,7 @@ pub(crate) fn revoke(args: &RevokeArgs) -> anyhow::Result<()> {
     let office = office(&args.office)?;
     let key = office.revoke(&args.whom)?.to_hex();
     let dir = &args.office.dir;
-    let runs = daemon_http::ask(dir, Request::get("/healthz")).is_ok();
+    let runs = daemon_http::get(dir, "/healthz").is_ok();
     let dir = dir.display();
     if runs {
         out::line(format_args!(
@@ -134,7 +141,6 @@ fn name_of(swarm: Option<&Swarm>, peer: &str) -> Option<String> {
     found.map(|(_, name)| name.to_owned())
 }
 
-/// Whether a member is here, in words.
 fn presence(swarm: &Swarm, peer: &str) -> &'static str {
     match (swarm.daemon.peer == peer, swarm.is_here(peer)) {
         (true, _) => "this daemon",

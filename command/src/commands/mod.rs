@@ -13,7 +13,11 @@ pub(crate) mod reference;
 pub(crate) mod run;
 pub(crate) mod sim;
 
+use crate::out;
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
 use murmurate_node::config::Variable;
+use std::path::Path;
 
 /// The keys of the configuration that variables of the environment set. A variable that is no text sets
 /// none.
@@ -24,7 +28,6 @@ pub(crate) fn environment() -> Vec<Variable> {
     )
 }
 
-/// The variable that holds an invite.
 const VARIABLE: &str = "MURMURATE_INVITE";
 
 /// The invite of the command line, or else that of the variable `MURMURATE_INVITE`. A service has no better
@@ -41,4 +44,29 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// A progress bar, which `--quiet` hides.
+fn bar(length: u64, template: &str) -> anyhow::Result<ProgressBar> {
+    let bar = if out::is_quiet() {
+        ProgressBar::hidden()
+    } else {
+        ProgressBar::new(length)
+    };
+    bar.set_style(ProgressStyle::with_template(template)?);
+    Ok(bar)
+}
+
+/// Tries a file before the work, which may take hours. Its content stays until then.
+fn writable(flag: &str, path: &Path) -> anyhow::Result<()> {
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path);
+    file.with_context(|| cannot_write(flag, path))?;
+    Ok(())
+}
+
+fn cannot_write(flag: &str, path: &Path) -> String {
+    format!("{flag}: {} cannot be written", path.display())
 }

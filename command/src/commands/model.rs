@@ -81,7 +81,6 @@ const NATS: &str = "nats";
 
 /// What an evaluation measures.
 struct Held {
-    /// What the loss is of one term.
     loss: &'static str,
     /// One term of the mean loss.
     unit: &'static str,
@@ -283,10 +282,7 @@ fn read(args: &ExportArgs) -> anyhow::Result<Model> {
 
 fn read_once(args: &ExportArgs) -> anyhow::Result<Model> {
     let Some(checkpoint) = Checkpoint::open(&args.dir)? else {
-        return Err(StoreError::NoCheckpoint {
-            dir: args.dir.clone(),
-        }
-        .into());
+        return Err(StoreError::NoCheckpoint(args.dir.clone()).into());
     };
     checkpoint.verify()?;
     let manifest = checkpoint.manifest().clone();

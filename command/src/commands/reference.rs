@@ -12,7 +12,6 @@ use murmurate_node::config::{Replace, write_template};
 use murmurate_strategies::grid::{Method, MethodKey, catalogue, find};
 use std::fmt::Write as _;
 
-/// Width of the names in the list.
 const NAME_WIDTH: usize = 24;
 
 pub(crate) fn strategies(args: &StrategiesArgs) -> anyhow::Result<()> {
@@ -51,7 +50,6 @@ fn list(methods: &[Method]) -> String {
     text
 }
 
-/// The full description of each method.
 fn show(methods: &[Method]) -> String {
     let each: Vec<_> = methods.iter().map(one).collect();
     each.join("\n")
@@ -132,7 +130,6 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     ))
 }
 
-/// The name of the program.
 const NAME: &str = "murmurate";
 
 pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {

@@ -1,13 +1,13 @@
 //! `murmurate run`: runs one daemon, whose invite stays out of the list of processes.
 //!
 //! The system shows the command line of a process to every user of the machine for as long as it runs, and its
-//! environment to its own user only. A process cannot take back what it was started with, so it starts itself
+//! environment to its own user only. A process cannot take back its command line, so it starts itself
 //! once more, as the same process.
 
 use super::{VARIABLE, environment, invite};
 use crate::cli::RunArgs;
 use crate::out;
-use murmurate_node::config::{Config, Overrides};
+use murmurate_node::config::{Config, TrainerArg};
 use murmurate_node::daemon::{self, DaemonError, RunOptions};
 use murmurate_node::local;
 use murmurate_node::membership::invite_from;
@@ -21,34 +21,14 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     if let Some(parent) = args.parent {
         local::end_with_parent(parent)?;
     }
-    let overrides = Overrides {
-        // The daemons of `murmurate local` have a configuration each.
-        environment: match args.parent {
-            None => environment(),
-            Some(_) => Vec::new(),
-        },
-        name: args.name,
-        preset: args.preset,
-        seed: args.seed,
-        rounds: args.rounds,
-        start_with: args.start_with,
-        data: args.data,
-        init: args.init,
-        open: args.open,
-        key: args.key,
-        listen: args.listen,
-        join: args.join,
-        no_mdns: args.no_mdns,
-        relay: args.relay,
-        dir: args.dir,
-        daemon_name: args.daemon_name,
-        http: args.http,
-        http_public: args.http_public,
-        device: args.device,
-        until_accuracy: args.until_accuracy,
-        until_loss: args.until_loss,
-        attached: args.trainer.is_some() || !args.command.is_empty(),
-    };
+    let mut overrides = args.overrides;
+    // The daemons of `murmurate local` have a configuration each.
+    if args.parent.is_none() {
+        overrides.environment = environment();
+    }
+    if !args.command.is_empty() {
+        overrides.trainer = Some(TrainerArg::Attach);
+    }
     let config = Config::load(args.config.as_deref(), &overrides)?;
     if args.show_config {
         return out::text(config.effective);

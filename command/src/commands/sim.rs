@@ -1,12 +1,11 @@
 //! `murmurate sim`: runs a scenario in virtual time, with toy tasks or the daemon's own; `sim compare`, `sim
 //! survey` and `plan` compare and predict.
 
-use super::language;
+use super::{bar, cannot_write, language, writable};
 use crate::cli::{CompareArgs, PlanArgs, PlannedTask, SimArgs, SimCommand, SurveyArgs};
 use crate::exit::Ended;
 use crate::out;
 use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use murmurate_node::daemon::BINARY;
 use murmurate_sim::compare::{Comparison, run_comparison};
 use murmurate_sim::plan::{self, Cluster, Learns};
@@ -39,11 +38,7 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
 /// Replays a record. Outputs that differ from the record are an error.
 fn replay(record: &Path, args: &SimArgs) -> anyhow::Result<()> {
     let report = replay_file(record, BINARY, trace(args)?)?;
-    if args.json {
-        out::line(report.to_json())?;
-    } else {
-        out::text(&report)?;
-    }
+    out::report(args.json, &report)?;
     match &report.difference {
         None => Ok(()),
         Some(difference) => bail!("--replay: {}: {difference}", record.display()),
@@ -55,8 +50,7 @@ fn trace(args: &SimArgs) -> anyhow::Result<Option<Box<dyn Write>>> {
     let Some(path) = &args.trace else {
         return Ok(None);
     };
-    let file = std::fs::File::create(path)
-        .with_context(|| format!("--trace: {} cannot be written", path.display()))?;
+    let file = std::fs::File::create(path).with_context(|| cannot_write("--trace", path))?;
     Ok(Some(Box::new(BufWriter::new(file))))
 }
 
@@ -66,11 +60,7 @@ fn simulate(scenario: &Path, args: &SimArgs) -> anyhow::Result<()> {
         trace: trace(args)?,
     };
     let report = run_file(scenario, &trainer, options)?;
-    if args.json {
-        out::line(report.to_json())
-    } else {
-        out::text(&report)
-    }
+    out::report(args.json, &report)
 }
 
 /// Runs random scenarios until one fails. The error says how to repeat it.
@@ -137,22 +127,9 @@ const COMMIT: Option<&str> = option_env!("MURMURATE_COMMIT");
 pub(crate) fn compare(args: &CompareArgs, factory: &dyn TrainerFactory) -> anyhow::Result<()> {
     let comparison = chosen(args)?;
     if let Some(path) = &args.html {
-        // Opened before the work, which may take hours. The content stays until the new page is
-        // written.
-        let file = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path);
-        file.with_context(|| cannot_write(path))?;
+        writable("--html", path)?;
     }
-    let bar = if out::is_quiet() {
-        ProgressBar::hidden()
-    } else {
-        ProgressBar::new(0)
-    };
-    bar.set_style(ProgressStyle::with_template(
-        "{pos}/{len} {eta} left: {msg}",
-    )?);
+    let bar = bar(0, "{pos}/{len} {eta} left: {msg}")?;
     let mut progress = |done: usize, all: usize, what: &str| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
@@ -163,17 +140,9 @@ pub(crate) fn compare(args: &CompareArgs, factory: &dyn TrainerFactory) -> anyho
     if let Some(path) = &args.html {
         let commit = COMMIT.unwrap_or("unknown (MURMURATE_COMMIT was not set for the build)");
         let page = report.to_html(&format!("{BINARY}, commit {commit}"));
-        std::fs::write(path, page).with_context(|| cannot_write(path))?;
+        std::fs::write(path, page).with_context(|| cannot_write("--html", path))?;
     }
-    if args.json {
-        out::line(report.to_json())
-    } else {
-        out::text(&report)
-    }
-}
-
-fn cannot_write(path: &std::path::Path) -> String {
-    format!("--html: {} cannot be written", path.display())
+    out::report(args.json, &report)
 }
 
 /// The comparison without what the flags exclude.
@@ -209,11 +178,7 @@ pub(crate) fn survey(args: &SurveyArgs) -> anyhow::Result<()> {
         None => Constants::shipped()?,
     };
     let report = run_survey(&args.measured, &constants)?;
-    if args.json {
-        out::line(report.to_json())
-    } else {
-        out::text(&report)
-    }
+    out::report(args.json, &report)
 }
 
 pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<()> {
@@ -230,7 +195,7 @@ pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<()> {
     };
     let report = plan::plan(&cluster, learns)?;
     if args.json {
-        out::line(report.to_json())
+        out::json(&report)
     } else {
         out::folded(&report.to_string())
     }

@@ -15,7 +15,6 @@ const LOG_LINES: usize = 500;
 /// Keys of the configuration whose values are secrets, or places of secrets.
 const SECRET_KEYS: [&str; 5] = ["key", "token", "secret", "password", "invite"];
 
-/// Writes the file.
 pub(super) fn write(subject: &Subject, report: &Report, file: &Path) -> anyhow::Result<()> {
     if file.exists() {
         bail!(
@@ -85,7 +84,6 @@ fn files(dir: &Path) -> Value {
     all.into()
 }
 
-/// The end of the event log.
 fn log(dir: &Path) -> Value {
     let text = std::fs::read_to_string(dir.join("events.jsonl")).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();

@@ -11,18 +11,18 @@ pub(crate) enum State {
     Ok,
     /// The daemon works, but worse than it could.
     Warning,
-    /// The daemon does not start, or does not do what it is asked for.
+    /// The daemon does not start, or does not do as it is asked.
     Failed,
 }
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Finding {
-    /// What was checked, in a word or two.
+    /// The name of the check, in a word or two.
     pub(crate) check: &'static str,
     pub(crate) state: State,
     pub(crate) code: Option<String>,
-    /// What is so.
+    /// The fact that was found.
     pub(crate) text: String,
     /// Why it is so.
     pub(crate) cause: Option<String>,
@@ -60,7 +60,6 @@ impl Finding {
         }
     }
 
-    /// With its cause.
     pub(crate) fn because(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into());
         self
@@ -170,7 +169,6 @@ impl Code {
     }
 }
 
-/// The page with a section for each code.
 pub(crate) const PAGE: &str = include_str!("../../../docs/errors.md");
 
 /// The codes of the page.
@@ -186,7 +184,6 @@ pub(crate) struct Report {
     version: &'static str,
     /// The directory of the daemon.
     dir: String,
-    /// Number of checks that failed.
     failed: usize,
     /// Number of checks that found something worse than it could be.
     warnings: usize,
@@ -194,7 +191,6 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A report of these findings.
     pub(super) fn new(dir: String, findings: Vec<Finding>) -> Self {
         let count = |state| {
             findings

@@ -17,7 +17,6 @@ const WRITTEN: [&str; 3] = ["checkpoint.json", "events.jsonl", "peers.json"];
 /// Seconds by which a file's time may be ahead of the clock.
 const AHEAD_MAX_S: u64 = 120;
 
-/// Whether the directory can be used.
 pub(super) fn directory(subject: &Subject) -> Finding {
     let shown = subject.dir.display();
     if subject.runs {
@@ -56,7 +55,6 @@ pub(super) fn directory(subject: &Subject) -> Finding {
     Finding::ok("directory", text)
 }
 
-/// Whether others can read the secrets.
 pub(super) fn secrets(subject: &Subject) -> Option<Finding> {
     use std::os::unix::fs::PermissionsExt;
     let open = |path: &PathBuf| {
@@ -77,7 +75,7 @@ pub(super) fn secrets(subject: &Subject) -> Option<Finding> {
     Some(finding.fix(format!("chmod 600 {all}")))
 }
 
-/// Whether the daemon that runs is of this version.
+/// Checks that the daemon that runs is of this version.
 pub(super) fn version(subject: &Subject) -> Finding {
     let ours = env!("CARGO_PKG_VERSION");
     let status = subject.status();
@@ -93,7 +91,7 @@ pub(super) fn version(subject: &Subject) -> Finding {
     }
 }
 
-/// Whether a start can go on from the checkpoint, which is read as the start reads it; nothing while a daemon runs.
+/// Checks that a start can go on from the checkpoint, which is read as the start reads it; nothing while a daemon runs.
 pub(super) fn checkpoint(subject: &Subject) -> Option<Finding> {
     let round = |found: Checkpoint| found.verify().map(|()| Some(found.manifest().round));
     let whole = || Checkpoint::open(&subject.dir)?.map_or(Ok(None), round);
@@ -108,7 +106,7 @@ pub(super) fn checkpoint(subject: &Subject) -> Option<Finding> {
     })
 }
 
-/// Whether files of the daemon are from the future.
+/// Checks that no file of the daemon is from the future.
 pub(super) fn clock(subject: &Subject) -> Finding {
     let now = SystemTime::now();
     let ahead = |name: &str| {

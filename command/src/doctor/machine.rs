@@ -9,7 +9,6 @@ use std::sync::Arc;
 /// Open files that suffice for a daemon with many peers.
 const FILES_MIN: u64 = 1024;
 
-/// All checks of the machine.
 pub(super) fn machine() -> Vec<Finding> {
     let files = getrlimit(Resource::Nofile).current;
     vec![
@@ -62,7 +61,7 @@ fn files_of(limit: Option<u64>) -> Finding {
     }
 }
 
-/// Whether the kernel gives sockets the buffers that fast links need.
+/// Checks that the kernel gives sockets the buffers that fast links need.
 fn buffers() -> Finding {
     let anybody = |_: &libp2p::PeerId, _: Kind| true;
     let made = Endpoint::new(

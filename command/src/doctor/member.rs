@@ -1,4 +1,4 @@
-//! Whether the daemon may take part in its run, and for how long.
+//! The daemon's right to take part in its run, and the end of that right.
 
 use super::finding::{Code, Finding};
 use super::subject::Subject;
@@ -6,7 +6,6 @@ use murmurate_node::membership::{MemberView, MembershipError, members, run_of};
 use murmurate_protocol::PeerId;
 use murmurate_trust::{Flaw, InviteError};
 
-/// Seconds of a day.
 const DAY_S: u64 = 86_400;
 
 /// A certificate that ends within this time is worth a warning.
@@ -16,7 +15,6 @@ const SOON_S: u64 = 14 * DAY_S;
 const NEW_INVITE: &str = "ask a member for a new invite, and enter with it in a new directory: \
                     murmurate run --dir NEW --invite FILE";
 
-/// The membership.
 pub(super) fn membership(subject: &Subject) -> Finding {
     let open = subject
         .config
@@ -36,7 +34,7 @@ pub(super) fn membership(subject: &Subject) -> Finding {
                 None => Finding::ok("membership", "a certificate is there"),
             }
         }
-        Err(MembershipError::NoMember { .. }) => outside(subject),
+        Err(MembershipError::NoMember(_)) => outside(subject),
         Err(error @ MembershipError::Register { .. }) => {
             let finding = Finding::failed("membership", Code::Register, error.to_string());
             finding.fix(
@@ -110,7 +108,7 @@ fn outside(subject: &Subject) -> Finding {
     let has = |file: &str| subject.dir.join(file).exists();
     if subject.joins().is_empty() && !has_key && !has("run.key") && has("checkpoint.json") {
         let dir = subject.dir.clone();
-        let lost = MembershipError::Lost { dir };
+        let lost = MembershipError::Lost(dir);
         return Finding::failed("membership", Code::NoMember, lost.to_string()).fix(NEW_INVITE);
     }
     if subject.joins().is_empty() || has_key {
@@ -128,7 +126,6 @@ fn outside(subject: &Subject) -> Finding {
     )
 }
 
-/// Why an invite cannot be used.
 pub(super) fn refused(error: &InviteError) -> Finding {
     if let InviteError::Flaw(Flaw::Early { ahead_s }) = error {
         let text = format!("the invite is valid only in {ahead_s} s");

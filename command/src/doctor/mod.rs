@@ -15,48 +15,24 @@ mod subject;
 pub(crate) use finding::{PAGE, Report, names};
 
 use anyhow::anyhow;
-use murmurate_node::config::{Overrides, Variable};
+use murmurate_node::config::Overrides;
 use murmurate_node::membership::{MembershipError, invite_from};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use subject::Subject;
 
 /// The directory of a daemon whose configuration cannot be used.
 const USUAL_DIR: &str = "murmurate-state";
 
-/// What to examine.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Question {
-    /// The daemon's directory, if it is not that of the configuration.
-    pub(crate) dir: Option<PathBuf>,
-    /// The configuration.
-    pub(crate) file: Option<PathBuf>,
-    /// Addresses to join.
-    pub(crate) join: Vec<String>,
-    /// The invite to enter with.
-    pub(crate) invite: Option<String>,
-    /// Keys that variables of the environment set.
-    pub(crate) environment: Vec<Variable>,
-    /// Whether the run is open.
-    pub(crate) open: bool,
-    /// Where to write the report for others.
-    pub(crate) bundle: Option<PathBuf>,
-}
-
-/// Examines a daemon.
-pub(crate) fn examine(question: &Question) -> anyhow::Result<Report> {
-    let overrides = Overrides {
-        dir: question.dir.clone(),
-        join: question.join.clone(),
-        open: question.open,
-        environment: question.environment.clone(),
-        ..Overrides::default()
-    };
-    let (name, read) = settings::read(
-        (question.file.as_deref(), question.dir.as_deref()),
-        &overrides,
-    );
+/// Examines the daemon of a configuration, or of a directory, and writes the report for others to `bundle`.
+pub(crate) fn examine(
+    file: Option<&Path>,
+    overrides: &Overrides,
+    invite: Option<&str>,
+    bundle: Option<&Path>,
+) -> anyhow::Result<Report> {
+    let (name, read) = settings::read(file, overrides);
     let mut found = vec![settings::configuration(&name, &read)];
-    let invite = match question.invite.as_deref().map(invite_from).transpose() {
+    let invite = match invite.map(invite_from).transpose() {
         Ok(invite) => invite,
         Err(MembershipError::Invite(error)) => {
             found.push(member::refused(&error));
@@ -66,7 +42,7 @@ pub(crate) fn examine(question: &Question) -> anyhow::Result<Report> {
     };
     let config = read.ok();
     let configured = config.as_ref().map(|config| config.daemon.dir.clone());
-    let dir = configured.or_else(|| question.dir.clone());
+    let dir = configured.or_else(|| overrides.dir.clone());
     let dir = dir.unwrap_or_else(|| Path::new(USUAL_DIR).to_owned());
     let subject = Subject::new(dir, config, invite);
     found.push(home::version(&subject));
@@ -91,7 +67,7 @@ pub(crate) fn examine(question: &Question) -> anyhow::Result<Report> {
     }
     found.extend(reach::reach(&subject.joins())?);
     let report = Report::new(subject.dir.display().to_string(), found);
-    if let Some(file) = &question.bundle {
+    if let Some(file) = bundle {
         bundle::write(&subject, &report, file)?;
     }
     Ok(report)

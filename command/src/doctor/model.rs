@@ -125,7 +125,7 @@ fn disk(need: Need, free: Option<f64>) -> Finding {
     room(CHECKPOINTS * need.bytes(), free)
 }
 
-/// Whether the disk has room for these bytes of checkpoints.
+/// Checks that the disk has room for these bytes of checkpoints.
 fn room(wanted: f64, free: Option<f64>) -> Finding {
     let text = format!("checkpoints take up to {}", bytes(wanted));
     let Some(free) = free else {
@@ -168,7 +168,7 @@ fn bytes(count: f64) -> String {
     murmurate_node::progress::bytes(count as u64)
 }
 
-/// Whether the memory suffices, as far as it was checked.
+/// Returns `true` if the memory suffices, as far as it was checked.
 pub(super) fn fits(found: &[Finding]) -> bool {
     let memory = found.iter().find(|finding| finding.check == "memory");
     memory.is_none_or(|finding| finding.state == State::Ok)

@@ -1,5 +1,5 @@
-//! Whether the ports that the configuration names are free, and whether the daemons to join answer. Each address is dialled as a daemon does it, by a stranger of
-//! another run, which learns no more than that a daemon is there.
+//! Checks that the ports of the configuration are free, and that the daemons to join answer. Each address is dialled
+//! as a daemon does it, by a stranger of another run, which learns no more than that a daemon is there.
 
 use super::finding::{Code, Finding, State};
 use libp2p::Multiaddr;

@@ -5,12 +5,13 @@ use murmurate_node::config::{Config, ConfigError, Overrides};
 use murmurate_node::store::Checkpoint;
 use std::path::Path;
 
-/// The configuration that was asked about, or else that of the directory: `node.toml` there, or what its last
-/// checkpoint was made with. With what it is.
+/// A configuration, with its name: the one that was asked about, or else that of the directory: `node.toml` there, or
+/// that of its last checkpoint. Without any of these it is the default one.
 pub(super) fn read(
-    (file, dir): (Option<&Path>, Option<&Path>),
+    file: Option<&Path>,
     overrides: &Overrides,
 ) -> (String, Result<Config, ConfigError>) {
+    let dir = overrides.dir.as_deref();
     let beside = dir
         .map(|dir| dir.join("node.toml"))
         .filter(|file| file.is_file());
@@ -35,7 +36,6 @@ pub(super) fn read(
     }
 }
 
-/// Whether the configuration can be used.
 pub(super) fn configuration(name: &str, read: &Result<Config, ConfigError>) -> Finding {
     match read {
         Ok(config) => {

@@ -1,6 +1,6 @@
-//! What is examined, as all checks see it.
+//! The subject of all checks: a daemon's directory, configuration and invite.
 
-use crate::commands::daemon_http::{self, Request};
+use crate::commands::daemon_http;
 use libp2p::Multiaddr;
 use murmurate_node::config::Config;
 use murmurate_node::store::{DirectoryLock, Identity, StoreError};
@@ -18,7 +18,6 @@ pub(super) struct Subject {
     pub(super) config: Option<Config>,
     /// The invite that it is to enter with.
     pub(super) invite: Option<Invite>,
-    /// Whether it runs now.
     pub(super) runs: bool,
     /// The time, in seconds since 1970.
     pub(super) now_s: u64,
@@ -46,11 +45,9 @@ impl Subject {
             .map(|identity| identity.peer())
     }
 
-    /// What it says of itself; null if it does not run or does not answer.
+    /// Its status; null if it does not run or does not answer.
     pub(super) fn status(&self) -> Value {
-        let asked = self
-            .runs
-            .then(|| daemon_http::ask(&self.dir, Request::get("/status")));
+        let asked = self.runs.then(|| daemon_http::get(&self.dir, "/status"));
         let answer = asked.and_then(Result::ok).map(|answer| answer.content);
         let status = answer.and_then(|content| serde_json::from_str(&content).ok());
         status.unwrap_or_default()
@@ -71,7 +68,7 @@ impl Subject {
     }
 }
 
-/// Whether a daemon holds the lock of a directory.
+/// Returns `true` if a daemon holds the lock of a directory.
 fn runs_in(dir: &Path) -> bool {
     dir.join("lock").exists()
         && matches!(DirectoryLock::acquire(dir), Err(StoreError::InUse { .. }))

@@ -1,6 +1,7 @@
 //! The command as users run it: help, init, and every bad input that needs no network. One clear
 //! line, exit code not 0, nothing overwritten.
 
+use crate::common::{assert_begins, assert_ends, assert_has};
 use crate::common::{murmurate, serve};
 use murmurate_net::congestion::MaxRate;
 use murmurate_node::api::Token;
@@ -180,10 +181,8 @@ fn strategies_show_prints_all_that_is_known_of_a_method() {
     let named = success(dir.path(), &["run", "--preset", "diloco", "--show-config"]);
     assert_eq!(shown, named);
     let later = show("moniqua");
-    assert!(
-        later.contains("relative to its own parameters") && later.contains("use \"int8\""),
-        "{later}"
-    );
+    assert_has(&later, "relative to its own parameters");
+    assert_has(&later, "use \"int8\"");
     let json = success(dir.path(), &["strategies", "show", "diloco", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let toml = json[0]["toml"].as_str().unwrap();
@@ -198,16 +197,12 @@ fn strategies_show_prints_all_that_is_known_of_a_method() {
 fn an_unknown_strategy_names_its_nearest() {
     let dir = tempfile::tempdir().unwrap();
     let line = failure_with(2, dir.path(), &["strategies", "show", "dilocco"]);
-    assert!(
-        line.contains("`dilocco` does not exist") && line.contains("`diloco`"),
-        "{line}"
-    );
+    assert_has(&line, "`dilocco` does not exist");
+    assert_has(&line, "`diloco`");
     // The temporary directory is removed, so there is only one line.
     let line = failure_with(2, dir.path(), &["local", "--preset", "wfpb"]);
-    assert!(
-        line.contains("`wfpb` does not exist") && line.contains("`wfbp`"),
-        "{line}"
-    );
+    assert_has(&line, "`wfpb` does not exist");
+    assert_has(&line, "`wfbp`");
 }
 
 #[test]
@@ -262,10 +257,7 @@ fn init_writes_what_run_reads_and_never_overwrites() {
     // The folder is made, unless something is in the way.
     success(dir.path(), &["init", "--to", "new/folder/node.toml"]);
     let line = failure(dir.path(), &["init", "--to", "node.toml/node.toml"]);
-    assert!(
-        line.starts_with("node.toml/node.toml: cannot be written: "),
-        "{line}"
-    );
+    assert_begins(&line, "node.toml/node.toml: cannot be written: ");
 }
 
 #[test]
@@ -307,20 +299,14 @@ fn a_bad_configuration_is_one_line_with_its_place() {
     }
     let line = failure_with(6, dir.path(), &["run", "--config", "none.toml"]);
     assert!(line.starts_with("none.toml: "), "{line}");
-    assert!(
-        line.ends_with("`murmurate init --to none.toml` writes one"),
-        "{line}"
-    );
+    assert_ends(&line, "`murmurate init --to none.toml` writes one");
     let line = failure_with(2, dir.path(), &["run", "--join", "10.0.0.1:4001"]);
-    assert!(
-        line.starts_with("--join: `10.0.0.1:4001` is not a multiaddress"),
-        "{line}"
-    );
+    assert_begins(&line, "--join: `10.0.0.1:4001` is not a multiaddress");
     let line = failure_with(2, dir.path(), &["run", "--device", "gpu"]);
-    assert!(
-        line.starts_with("--device: there is no device `gpu`"),
-        "{line}"
-    );
+    assert_begins(&line, "--device: there is no device `gpu`; a GPU is `cuda`");
+    // That would be a run `birds.key` with a key in birds.key.key.
+    let line = failure_with(2, dir.path(), &["run-key", "birds.key"]);
+    assert_ends(&line, "`murmurate run-key birds` writes birds.key");
     // No command has created a directory.
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
@@ -347,9 +333,9 @@ fn a_damaged_checkpoint_is_named_and_left_alone() {
     std::fs::write(home.join("checkpoint.json"), "{\"version\": 1").unwrap();
     // A directory that does not know its run is refused before its checkpoint is read.
     let line = failure_with(6, dir.path(), &["run", "--dir", "a"]);
-    assert!(
-        line.starts_with("a has a checkpoint.json and neither membership.toml nor run.key"),
-        "{line}"
+    assert_begins(
+        &line,
+        "a has a checkpoint.json and neither membership.toml nor run.key",
     );
     success(dir.path(), &["run-key", "birds", "--to", "a/run.key"]);
     let line = failure(dir.path(), &["run", "--dir", "a"]);
@@ -429,10 +415,7 @@ fn export_and_eval_round_trip_a_model() {
     let said = success(dir.path(), &["export", "a", "--to", "m.safetensors"]);
     assert!(said.ends_with("of round 3 to m.safetensors\n"), "{said}");
     let line = failure(dir.path(), &["export", "a", "--to", "m.safetensors"]);
-    assert!(
-        line.starts_with("--to: m.safetensors exists already"),
-        "{line}"
-    );
+    assert_begins(&line, "--to: m.safetensors exists already");
     let line = failure(dir.path(), &["export", "b", "--to", "n.safetensors"]);
     assert!(line.starts_with("b holds no checkpoint"), "{line}");
 

@@ -1,5 +1,6 @@
 //! Faults of a daemon and its machine, each provoked, with the code and the advice that it must get.
 
+use crate::common::assert_has;
 use crate::common::murmurate;
 use murmurate_node::store::DirectoryLock;
 use serde_json::Value;
@@ -77,9 +78,9 @@ fn a_daemon_that_lacks_nothing_gets_no_failure() {
     // It has looked and made nothing.
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     let text = String::from_utf8(murmurate(dir.path(), &["doctor"]).stdout).unwrap();
-    assert!(
-        text.contains("ok       configuration the default configuration is valid"),
-        "{text}"
+    assert_has(
+        &text,
+        "ok       configuration the default configuration is valid",
     );
 }
 
@@ -429,10 +430,7 @@ fn an_invite_of_another_run_is_refused() {
     let (report, exit) = doctor(dir, &["b"]);
     assert_eq!(exit, 0, "{report:#}");
     let text = report.to_string();
-    assert!(
-        text.contains("the configuration of the checkpoint in b is valid"),
-        "{text}"
-    );
+    assert_has(&text, "the configuration of the checkpoint in b is valid");
     assert!(text.contains("left in order in round 1"), "{text}");
 }
 

@@ -1,5 +1,6 @@
 //! A language model from training to text, by the commands of docs/language-models.md.
 
+use crate::common::{assert_begins, assert_has};
 use crate::common::{failure, success};
 
 /// A folder with a text and a configuration of two rounds.
@@ -90,10 +91,7 @@ fn adapters_are_trained_exported_and_measured() {
     let said = success(dir, &eval);
     assert!(said.contains("perplexity"), "{said}");
     let line = failure(dir, &["eval", "--model", "adapter", "--data", "text.txt"]);
-    assert!(
-        line.contains("describe their model with --config"),
-        "{line}"
-    );
+    assert_has(&line, "describe their model with --config");
 
     // Adapters on other weights are another model, though all names and shapes are the same.
     let weights = model.join("model.safetensors");
@@ -132,10 +130,7 @@ fn a_file_holds_no_paths_and_asks_for_its_data() {
     let text = String::from_utf8_lossy(&bytes);
     assert!(text.contains("language-model") && !text.contains("text.txt"));
     let line = failure(dir, &["eval", "--model", "m.safetensors"]);
-    assert!(
-        line.starts_with("--data: m.safetensors was trained on"),
-        "{line}"
-    );
+    assert_begins(&line, "--data: m.safetensors was trained on");
     let args = ["eval", "--model", "m.safetensors", "--data", "text.txt"];
     assert!(success(dir, &args).contains("bits per byte"));
 }
@@ -182,10 +177,7 @@ fn strategies_are_compared_on_a_text_and_finished_runs_are_not_repeated() {
     let sim = ["sim", "language", "trial.toml", "--data", "text.txt"];
     let kept = ["--results", "runs.jsonl"];
     let said = success(dir, &[&sim[..], &kept, &["--split", "iid"]].concat());
-    assert!(
-        said.contains("2 peers, iid: 4 inner steps each, 16 samples"),
-        "{said}"
-    );
+    assert_has(&said, "2 peers, iid: 4 inner steps each, 16 samples");
     let results = || std::fs::read_to_string(dir.join("runs.jsonl")).unwrap();
     let first = results();
     assert_eq!(first.lines().count(), 2);

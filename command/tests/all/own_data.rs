@@ -1,5 +1,6 @@
 //! Models of one's own images and tables, by the commands of docs/data.md.
 
+use crate::common::assert_has;
 use crate::common::{failure, success};
 use std::path::Path;
 
@@ -88,10 +89,7 @@ fn wrong_images_are_one_line_that_names_the_file() {
     let run = ["run", "--config", "node.toml", "--dir", "a"];
     configure(dir, IMAGES);
     let line = failure(dir, &run);
-    assert!(
-        line.contains("pets: nothing is there; set `task.data` (--data)"),
-        "{line}"
-    );
+    assert_has(&line, "pets: nothing is there; set `task.data` (--data)");
     std::fs::create_dir(dir.join("pets")).unwrap();
     let line = failure(dir, &run);
     assert!(line.contains("DIR/CLASS/IMAGE.png"), "{line}");
@@ -100,20 +98,14 @@ fn wrong_images_are_one_line_that_names_the_file() {
     let bytes = std::fs::read(&torn).unwrap();
     std::fs::write(&torn, &bytes[..bytes.len() / 2]).unwrap();
     let line = failure(dir, &run);
-    assert!(
-        line.contains("pets/dog/7.jpg: the JPEG ends before"),
-        "{line}"
-    );
+    assert_has(&line, "pets/dog/7.jpg: the JPEG ends before");
     std::fs::write(&torn, bytes).unwrap();
     configure(dir, &format!("{IMAGES}\nclasses = 1"));
     let line = failure(dir, &run);
     assert!(line.contains("pets/dog: it has label 1"), "{line}");
     configure(dir, &format!("{IMAGES}\nclasses = [\"dog\", \"cats\"]"));
     let line = failure(dir, &run);
-    assert!(
-        line.contains("pets/cat: its name is none of the 2"),
-        "{line}"
-    );
+    assert_has(&line, "pets/cat: its name is none of the 2");
     std::fs::create_dir(dir.join("pets/eel")).unwrap();
     configure(dir, IMAGES);
     let line = failure(dir, &run);
@@ -143,10 +135,7 @@ fn a_wrong_label_in_an_idx_file_is_named() {
     assert!(line.contains(expected), "{line}");
     configure(dir, &format!("{task}\nclasses = 3"));
     let line = failure(dir, &run);
-    assert!(
-        line.contains("item 17 has label 200, but `task.classes` is 3"),
-        "{line}"
-    );
+    assert_has(&line, "item 17 has label 200, but `task.classes` is 3");
     write(17, 2);
     // Data without the highest class make the same model.
     configure(dir, &format!("{task}\nclasses = 12"));
@@ -186,15 +175,12 @@ fn a_table_is_learned_and_wrong_cells_are_named() {
     )
     .unwrap();
     let line = failure(dir, &["run", "--config", "node.toml", "--dir", "b"]);
-    assert!(
-        line.contains("prices.csv:5: column `b` has `oak`: it is no number"),
-        "{line}"
-    );
+    assert_has(&line, "prices.csv:5: column `b` has `oak`: it is no number");
     configure(dir, &task.replace("\"price\"", "\"prise\""));
     let line = failure(dir, &["run", "--config", "node.toml", "--dir", "b"]);
-    assert!(
-        line.contains("no column `prise` (`task.target`); did you mean `price`?"),
-        "{line}"
+    assert_has(
+        &line,
+        "no column `prise` (`task.target`); did you mean `price`?",
     );
 }
 
@@ -209,8 +195,5 @@ fn a_loss_that_is_not_finite_ends_a_daemon_with_an_error() {
     assert_ne!(config, steep);
     std::fs::write(dir.join("node.toml"), steep).unwrap();
     let line = failure(dir, &["run", "--config", "node.toml", "--dir", "a"]);
-    assert!(
-        line.contains("the training loss is no longer finite"),
-        "{line}"
-    );
+    assert_has(&line, "the training loss is no longer finite");
 }

@@ -1,5 +1,6 @@
 //! The command in a shell: readers that end early, exit codes, `--quiet` and `NO_COLOR`.
 
+use crate::common::assert_begins;
 use crate::common::{murmurate, serve};
 use murmurate_net::congestion::MaxRate;
 use murmurate_node::api::Token;
@@ -180,10 +181,7 @@ fn exit_codes_tell_the_ends_apart() {
         .current_dir(dir.path());
     let output = invited.env("MURMURATE_INVITE", "hello").output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        stderr.starts_with("error: --invite: this is not an invite"),
-        "{stderr}"
-    );
+    assert_begins(&stderr, "error: --invite: this is not an invite");
     assert_eq!(output.status.code(), Some(6));
 }
 

@@ -1,6 +1,7 @@
 //! A daemon that watches its run: metrics in files, the best parameters, the moving average, and leaving by
 //! itself.
 
+use crate::common::assert_has;
 use crate::common::{failure, success};
 use serde_json::Value;
 use std::path::Path;
@@ -82,10 +83,7 @@ fn a_daemon_leaves_when_it_has_what_was_asked_for() {
     let dir = prepared("lr = 0.5", "");
     let dir = dir.path();
     let said = run(dir, &["--dir", "a", "--until-loss", "100"]);
-    assert!(
-        said.contains("round 1 has reached the goal: leaving"),
-        "{said}"
-    );
+    assert_has(&said, "round 1 has reached the goal: leaving");
     let args = [
         &RUN[..],
         &["--dir", "b", "--rounds", "1", "--until-loss", "0.01"],
@@ -97,10 +95,7 @@ fn a_daemon_leaves_when_it_has_what_was_asked_for() {
     let line = failure(dir, &["export", "a", "--store", "ema", "--to", "x"]);
     assert!(line.contains("keeps no ema"), "{line}");
     let line = failure(dir, &["export", "a", "--store", "best", "--to", "x"]);
-    assert!(
-        line.contains("daemon.keep_best = true writes one"),
-        "{line}"
-    );
+    assert_has(&line, "daemon.keep_best = true writes one");
     let line = failure(dir, &[&RUN[..], &["--until-accuracy", "95"]].concat());
     assert!(line.starts_with("--until-accuracy: "), "{line}");
 }

@@ -13,7 +13,6 @@ const CLAIM_PORT: u16 = 40_404;
 /// Blocks are 127.64.0.0/24 to 127.127.255.0/24, which are loopback but rarely used.
 const BLOCKS: u32 = 64 * 256;
 
-/// Number of blocks that are tried.
 const TRIES: u32 = 256;
 
 /// Number of networks that this process has started. Each tries other blocks first, because sockets

@@ -14,7 +14,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts one datagram of `bytes`.
     pub(super) fn add(&mut self, bytes: usize) {
         self.packets += 1;
         self.bytes += bytes as u64;
@@ -32,7 +31,7 @@ impl std::ops::Add for Tally {
     }
 }
 
-/// Counters of one direction. `offered` is the sum of the other counts and of what is in transit.
+/// Counters of one direction. `offered` is the sum of the other counts and of the traffic in transit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounters {
     /// Traffic that entered the link.

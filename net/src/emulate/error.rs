@@ -23,7 +23,6 @@ impl SpecError {
         }
     }
 
-    /// The same error for another part.
     pub(super) fn of(mut self, part: &str) -> Self {
         part.clone_into(&mut self.part);
         self

@@ -153,7 +153,6 @@ impl Fabric {
         self.seats[seat.0].nat.public()
     }
 
-    /// The daemon with this inner address.
     pub(super) fn sender(&self, inner: Ipv4Addr) -> Option<SeatId> {
         self.by_inner.get(&inner).copied().map(SeatId)
     }
@@ -169,7 +168,6 @@ impl Fabric {
         seat.nat.publish(SocketAddrV4::new(seat.inner, port), ports)
     }
 
-    /// Replaces the daemon's link.
     pub(super) fn reshape(&mut self, seat: SeatId, link: LinkSpec) {
         let seat = &mut self.seats[seat.0];
         seat.link = link;
@@ -177,7 +175,6 @@ impl Fabric {
         seat.down.reshape(link.half(Direction::Down));
     }
 
-    /// The counters of the daemon's link.
     pub(super) fn counters(&self, seat: SeatId) -> LinkCounters {
         self.seats[seat.0].counters
     }
@@ -283,7 +280,6 @@ impl Fabric {
         self.floors.remove(&pipe);
     }
 
-    /// When the next unit is due.
     pub(super) fn next_at(&self) -> Option<Duration> {
         self.events.peek().map(|event| event.at)
     }

@@ -20,7 +20,6 @@ const MAPPINGS_MAX: usize = 1024;
 /// Remotes that one mapping admits. The least recently used one is replaced.
 const PERMISSIONS_MAX: usize = 1024;
 
-/// Number of ports that are tried for a new mapping.
 const PORT_TRIES: usize = 32;
 
 /// First port of translated mappings (RFC 6335: dynamic ports).

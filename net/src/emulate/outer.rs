@@ -12,7 +12,6 @@ use tokio::net::UdpSocket;
 /// sender.
 const BATCH: usize = 8;
 
-/// The most bytes in one buffer.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Requested size of the sockets' receive buffers; the kernel may grant less.
@@ -27,7 +26,6 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; BATCH * BUFFER_BYTES]);
 }
 
-/// One outer port.
 #[derive(Debug)]
 pub(super) struct Outer {
     address: SocketAddrV4,
@@ -50,12 +48,10 @@ impl Outer {
         })
     }
 
-    /// The port's address.
     pub(super) fn address(&self) -> SocketAddrV4 {
         self.address
     }
 
-    /// The port's socket, to wait on.
     pub(super) fn socket(&self) -> &UdpSocket {
         &self.socket
     }

@@ -107,7 +107,6 @@ impl Shared {
     }
 }
 
-/// All open outer ports.
 #[derive(Debug)]
 pub(super) struct OuterPorts {
     runtime: Handle,
@@ -125,7 +124,6 @@ impl OuterPorts {
         }
     }
 
-    /// The socket of an outer port.
     pub(super) fn get(&self, address: &SocketAddrV4) -> Option<&Arc<Outer>> {
         self.open.get(address).map(|(outer, _)| outer)
     }
@@ -197,7 +195,6 @@ impl Pipes {
         self.ports.insert(port, seat);
     }
 
-    /// The daemon with this port.
     pub(super) fn owner(&self, port: u16) -> Option<SeatId> {
         self.ports.get(&port).copied()
     }

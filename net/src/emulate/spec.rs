@@ -16,7 +16,6 @@ const MTU_DEFAULT: u16 = 1500;
 /// The smallest MTU: that of IPv6 (RFC 8200, section 5), which QUIC needs too.
 const MTU_MIN: u16 = 1280;
 
-/// The longest time in a specification.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The longest mean burst, in datagrams.
@@ -154,7 +153,6 @@ impl LinkSpec {
         Ok(())
     }
 
-    /// Checks the parts against each other.
     fn check(&self, text: &str) -> Result<(), SpecError> {
         if let Some(burst) = self.burst {
             // After a delivered datagram, a burst begins with probability loss / ((1 - loss)

@@ -9,10 +9,8 @@
 use crate::mux::FRAME_BYTES_MAX;
 use crate::mux::MuxError;
 
-/// Bytes of a header.
 pub(super) const HEADER_BYTES: usize = 9;
 
-/// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,

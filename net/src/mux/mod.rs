@@ -8,7 +8,7 @@
 //!
 //! # Memory
 //!
-//! A remote controls what it sends. It may have [`STREAMS_MAX`] streams open, and send
+//! A remote controls the bytes that it sends. It may have [`STREAMS_MAX`] streams open, and send
 //! [`WINDOW_BYTES`] on each before the bytes are read. All unread bytes of a session are at most
 //! [`UNREAD_BYTES_MAX`]: then nothing more is read until some are taken. What waits to be sent is at
 //! most [`QUEUE_BYTES_MAX`] and one piece for each stream.

@@ -7,8 +7,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// The sending half of a stream. Dropping it gives the stream up, unless it was finished: what is
-/// finished is sent to its end.
+/// The sending half of a stream. Dropping it gives the stream up, unless it was finished: a finished
+/// stream is sent to its end.
 #[derive(Debug)]
 pub struct Sender {
     session: Arc<Guard>,
@@ -56,7 +56,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Gives the stream up: what is not sent yet is dropped.
+    /// Gives the stream up: bytes that are not sent yet are dropped.
     pub fn reset(&mut self) {
         self.finished = true;
         self.session.0.state().reset(self.id);

@@ -19,7 +19,6 @@ pub(super) struct State {
     arrived: VecDeque<u32>,
     /// Headers without data, which go first.
     headers: VecDeque<Header>,
-    /// Unread bytes of all streams.
     unread: u64,
     ended: Option<MuxError>,
     accept_wakers: Vec<Waker>,
@@ -78,7 +77,6 @@ impl State {
         self.streams.keys().filter(same).count()
     }
 
-    /// Opens a stream.
     pub(super) fn open(&mut self) -> Result<u32, MuxError> {
         self.open_check()?;
         let id = self.next;
@@ -121,7 +119,7 @@ impl State {
         Ok(queued)
     }
 
-    /// Ends a stream after what is queued.
+    /// Ends a stream after its queued bytes.
     pub(super) fn finish(&mut self, id: u32) -> Result<(), MuxError> {
         self.open_check()?;
         let out = &mut self.streams.get_mut(&id).ok_or(MuxError::GivenUp)?.out;
@@ -132,7 +130,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives a stream up: what is queued is not sent.
+    /// Gives a stream up: its queued bytes are not sent.
     pub(super) fn reset(&mut self, id: u32) {
         if let Some(stream) = self.streams.get_mut(&id)
             && stream.out.reset()
@@ -282,7 +280,6 @@ impl State {
         }
     }
 
-    /// Headers wait to be sent.
     pub(super) fn has_headers(&self) -> bool {
         !self.headers.is_empty()
     }

@@ -5,7 +5,6 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// A stream that this end or the remote opened.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) out: Outgoing,
@@ -71,7 +70,7 @@ impl Outgoing {
         !self.over && (data || (self.finished && self.queued == 0))
     }
 
-    /// Gives up what is queued. Returns whether the remote must be told.
+    /// Gives up the queued bytes. Returns whether the remote must be told.
     pub(super) fn reset(&mut self) -> bool {
         let tell = !self.over;
         (self.over, self.finished, self.queued) = (true, true, 0);
@@ -147,7 +146,6 @@ impl Default for Incoming {
 }
 
 impl Incoming {
-    /// The remote announces bytes.
     pub(super) fn announced(&mut self, bytes: u32) -> Result<(), MuxError> {
         let left = self.allowed.checked_sub(bytes.into());
         match left.filter(|_| !self.over) {
@@ -157,7 +155,6 @@ impl Incoming {
         Ok(())
     }
 
-    /// Stores announced bytes.
     pub(super) fn store(&mut self, bytes: Bytes) {
         self.unread += bytes.len() as u64;
         self.chunks.push_back(bytes);
@@ -188,7 +185,7 @@ impl Incoming {
         Some(more)
     }
 
-    /// Drops what is unread and returns its bytes.
+    /// Drops the unread bytes and returns their number.
     pub(super) fn discard(&mut self) -> u64 {
         self.dropped = true;
         self.chunks.clear();

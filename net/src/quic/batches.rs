@@ -20,7 +20,7 @@ use std::task::{Context, Poll, ready};
 pub(super) const PAYLOAD_MAX: u16 = 65_487;
 
 /// Batches of which a part has left. A connection has at most one; an older one that is forgotten
-/// is sent again from its start, and the remote ignores what it has.
+/// is sent again from its start, and the remote ignores the packets that it has.
 const PARTIAL_MAX: usize = 64;
 
 /// Bytes that identify a batch: the start of its first packet, which is encrypted.
@@ -33,7 +33,6 @@ struct Partial {
     sent: usize,
 }
 
-/// A socket that splits batches.
 pub(super) struct Batches {
     inner: Arc<dyn AsyncUdpSocket>,
     /// The most packets of one datagram that the system joined.

@@ -45,7 +45,6 @@ pub(super) const SCHEMES: [SignatureScheme; 9] = [
     SignatureScheme::RSA_PKCS1_SHA256,
 ];
 
-/// A certificate whose signatures hold.
 pub(super) struct Certificate<'a> {
     scheme: SignatureScheme,
     algorithm: &'static dyn SignatureVerificationAlgorithm,
@@ -54,7 +53,6 @@ pub(super) struct Certificate<'a> {
 }
 
 impl Certificate<'_> {
-    /// The peer whose certificate it is.
     pub(super) fn peer_id(&self) -> PeerId {
         self.peer
     }

@@ -60,7 +60,6 @@ impl CloseCode {
         }
     }
 
-    /// Closes a connection with this code.
     pub(super) fn close(self, connection: &quinn::Connection) {
         connection.close(self.code(), self.reason());
     }

@@ -9,7 +9,6 @@ use crate::quic::limits::{Limits, Unproven};
 use crate::quic::route;
 use crate::quic::tls::{Cipher, Tls};
 use crate::quic::verifier::Verifier;
-use crate::quic::windows::Windows;
 use libp2p::identity::Keypair;
 use quinn::congestion::ControllerFactory;
 use quinn::{EndpointConfig, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
@@ -30,6 +29,35 @@ const ATTEMPT_BUFFER: u64 = 16 << 10;
 
 /// The payload with which every connection begins, bytes (RFC 9000, section 14).
 const SMALLEST_PAYLOAD: u16 = 1200;
+
+/// The flow-control windows of an endpoint's connections, in bytes. A sender stops when a receive window is full, so
+/// a connection carries at most window / RTT. The congestion window is a separate limit, which follows the
+/// capacity of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Windows {
+    /// Received and unread bytes of one stream.
+    pub stream: u64,
+    /// Received and unread bytes of a control connection.
+    pub control: u64,
+    /// Received and unread bytes of a bulk connection.
+    pub bulk: u64,
+    /// Written and unacknowledged bytes of a bulk connection. A control connection's send window is
+    /// at most its receive window, because libp2p streams copy what they write, and a large window
+    /// of copies does not fit the processor's caches.
+    pub send: u64,
+}
+
+impl Default for Windows {
+    /// 64 MiB for a stream: 5 Gbit/s at 100 ms.
+    fn default() -> Self {
+        Self {
+            stream: 64 << 20,
+            control: 8 << 20,
+            bulk: 128 << 20,
+            send: 64 << 20,
+        }
+    }
+}
 
 /// The least by which a step of path MTU discovery must raise the payload, bytes. A quarter of the whole range
 /// means three probes, the last of which is `largest`. A probe is padding up to the size that it tries, and the

@@ -44,7 +44,6 @@ impl Shared {
     }
 }
 
-/// Converts a failed handshake into an error.
 fn why(error: ConnectionError, verifier: &Verifier, kind: Kind) -> Error {
     if let Some(mismatch) = verifier.mismatch() {
         return Error::WrongPeer(Box::new(mismatch));

@@ -1,4 +1,4 @@
-//! Bounds what is sent to an address that may be forged, to three times what came from there (RFC 9000,
+//! Bounds the bytes to an address that may be forged, to three times those that came from there (RFC 9000,
 //! section 8.1).
 //!
 //! quinn counts the same, and then sends one more packet as long as a byte is left. So a stranger could have
@@ -54,7 +54,7 @@ pub(super) struct Flights {
 }
 
 impl Flights {
-    /// Of a socket of an endpoint that counts what is kept back.
+    /// Of a socket of an endpoint that counts the bytes that are kept back.
     pub(super) fn new(kept_back: Arc<AtomicU64>) -> Self {
         Self {
             kept_back,
@@ -62,7 +62,6 @@ impl Flights {
         }
     }
 
-    /// Counts bytes that are not sent.
     pub(super) fn keep_back(&self, bytes: usize) {
         self.kept_back.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -122,7 +121,6 @@ impl Flights {
         }
     }
 
-    /// Counts sent bytes.
     pub(super) fn sent(&self, to: SocketAddr, bytes: usize) {
         if self.watched.load(Ordering::Relaxed) > 0
             && let Some(flight) = self.counted().open.get_mut(&key(to))

@@ -56,7 +56,6 @@ mod stream;
 mod tls;
 mod transport;
 mod verifier;
-mod windows;
 
 pub use addr::{QuicAddr, multiaddr_of};
 pub use admission::{Admission, Kind};
@@ -65,7 +64,7 @@ pub use buffers::{BufferCap, SocketBuffers};
 pub use bulk::BulkConnection;
 pub(crate) use bulk_tls::{BulkTls, peer_of_certificates};
 pub use close::CloseCode;
-pub use config::{Config, Congestion};
+pub use config::{Config, Congestion, Windows};
 pub use counts::InboundCounts;
 pub use endpoint::{Endpoint, LinkStats};
 pub use error::{Error, Mismatch};
@@ -75,7 +74,6 @@ pub use stats::{PathStats, Traffic};
 pub use stream::Stream;
 pub use tls::{Cipher, remote_peer_id};
 pub use transport::Transport;
-pub use windows::Windows;
 
 pub use quinn::{
     ConnectionError, ReadError, ReadExactError, RecvStream, SendStream, StoppedError, VarInt,

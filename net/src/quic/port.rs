@@ -100,7 +100,6 @@ impl Port {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops accepting connections.
     pub(super) fn stop(&self) {
         self.quinn.set_server_config(None);
         if let Some(task) = self.accepting().take() {

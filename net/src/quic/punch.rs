@@ -15,14 +15,12 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Size of a packet in bytes.
 const PACKET: usize = 64;
 
 /// Range of the pause between packets, in milliseconds. Each pause is random, so that the packets
 /// of two sides do not keep missing each other.
 const PAUSE_MS: std::ops::Range<u64> = 10..200;
 
-/// The running hole punches.
 pub(super) struct Punches {
     max: usize,
     attempts: Mutex<Vec<Attempt>>,
@@ -75,7 +73,6 @@ impl Punches {
     }
 }
 
-/// A running hole punch.
 pub(super) struct Punch {
     to: SocketAddr,
     peer: PeerId,

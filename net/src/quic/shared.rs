@@ -25,7 +25,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// The shared state of an endpoint.
 pub(super) struct Shared {
     pub(super) me: PeerId,
     pub(super) config: Config,
@@ -108,7 +107,6 @@ impl Shared {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Binds a listener's socket.
     pub(super) fn bind(&self, id: ListenerId, addr: SocketAddr) -> Result<Arc<Port>, Error> {
         self.open()?;
         let server = Some((id, self.server.clone()));
@@ -154,7 +152,6 @@ impl Shared {
         listening.find(|port| port.reaches(to)).cloned()
     }
 
-    /// The port from which to dial `to`.
     pub(super) fn dialing_port(&self, to: SocketAddr, reuse: bool) -> Result<Arc<Port>, Error> {
         self.open()?;
         let family = Family::of(to);
@@ -192,7 +189,6 @@ impl Shared {
         Ok(server)
     }
 
-    /// Removes all ports, to shut them down.
     pub(super) fn take_ports(&self) -> Vec<Arc<Port>> {
         let Ports { listening, dialing } = std::mem::take(&mut *self.ports());
         listening.into_iter().chain(dialing.into_values()).collect()
@@ -205,7 +201,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Checks that a peer may have one more connection of this kind.
     pub(super) fn may(&self, peer: PeerId, kind: Kind) -> Result<(), Error> {
         self.open()?;
         let alone = self.config.bulk_beside_control

@@ -45,7 +45,6 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Adds the traffic of a connection.
     pub(super) fn add(&mut self, path: &PathStats) {
         self.sent += path.sent_bytes;
         self.received += path.received_bytes;

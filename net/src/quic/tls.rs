@@ -125,7 +125,6 @@ impl Tls {
         Ok(config)
     }
 
-    /// The source of random bytes.
     pub(super) fn random(&self) -> &'static dyn SecureRandom {
         self.provider.secure_random
     }
@@ -157,7 +156,6 @@ impl Tls {
     }
 }
 
-/// The cipher suites and key exchanges.
 pub(super) fn provider(cipher: Cipher, post_quantum: bool) -> CryptoProvider {
     use ring::cipher_suite::{
         TLS13_AES_128_GCM_SHA256 as AES_128, TLS13_AES_256_GCM_SHA384 as AES_256,
@@ -211,7 +209,6 @@ pub fn remote_peer_id(connection: &quinn::Connection) -> Result<PeerId, Error> {
     Ok(certificate.peer_id())
 }
 
-/// The kind of a connection whose handshake is complete.
 pub(super) fn kind_of(connection: &quinn::Connection) -> Option<Kind> {
     let data = connection.handshake_data()?;
     let data = data.downcast::<HandshakeData>().ok()?;

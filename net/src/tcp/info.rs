@@ -47,7 +47,6 @@ mod system {
     use netlink_sys::{Socket, protocols::NETLINK_SOCK_DIAG};
     use std::net::SocketAddr;
 
-    /// Room for one answer.
     const ANSWER_BYTES: usize = 8 << 10;
 
     /// `struct tcp_info` of the connection, through the kernel's sock_diag.

@@ -10,10 +10,8 @@ const OFFER_WAIT: Duration = Duration::from_secs(5);
 /// Bytes of an encoded offer.
 pub const OFFER_BYTES: usize = 35;
 
-/// The version of the encoding.
 const VERSION: u8 = 1;
 
-/// Bytes of a token.
 pub(super) const TOKEN_BYTES: usize = 32;
 
 /// A token, which only its owner and the end that gave it know.

@@ -13,7 +13,6 @@ const GOOD_FOR: Duration = Duration::from_secs(3600);
 /// Tokens that may be out: one for each peer.
 const TOKENS_MAX: usize = 4096;
 
-/// One token for each peer.
 #[derive(Debug, Default)]
 pub(super) struct Tokens(BTreeMap<PeerId, (Token, Instant)>);
 

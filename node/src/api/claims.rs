@@ -2,10 +2,9 @@
 //! decision and no count of contributions depends on them.
 
 use crate::net::SeenVitals;
-use murmurate_protocol::PeerId;
 use murmurate_protocol::vitals::RoundSeconds;
+use murmurate_protocol::{PeerId, SortedMap};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Claims are shown as stale from this age on, seconds. A daemon renews them every five.
 const STALE_S: f64 = 15.0;
@@ -13,10 +12,10 @@ const STALE_S: f64 = 15.0;
 /// The claims of all daemons that said something, by id in hexadecimal.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
-    all: BTreeMap<String, Claim>,
+    all: SortedMap<String, Claim>,
 }
 
-/// Claims of one daemon about itself. What it does not claim is `None`.
+/// Claims of one daemon about itself. A claim that it does not make is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// Its name, which its operator chose.
@@ -101,7 +100,7 @@ impl Claims {
 
     /// The names that only one daemon gave itself, each with its id in hexadecimal.
     pub fn unique_names(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mut of = BTreeMap::new();
+        let mut of = SortedMap::new();
         let named = self.all.iter();
         for (id, name) in named.filter_map(|(id, claim)| Some((id, claim.name.as_deref()?))) {
             of.entry(name).or_insert_with(Vec::new).push(id.as_str());

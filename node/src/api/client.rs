@@ -39,12 +39,9 @@ pub enum AskError {
     },
     /// The process answers nothing.
     #[error(
-        "the daemon at {host} does not answer: its process is stopped, or its machine is overloaded"
+        "the daemon at {0} does not answer: its process is stopped, or its machine is overloaded"
     )]
-    Silent {
-        /// Where it was asked.
-        host: String,
-    },
+    Silent(String),
     /// It refused the question.
     #[error("the daemon at {host} refuses: {text}")]
     Refused {
@@ -195,9 +192,7 @@ async fn in_time<T>(
     wait: Duration,
     step: impl Future<Output = T>,
 ) -> Result<T, AskError> {
-    let silent = |_| AskError::Silent {
-        host: host.to_owned(),
-    };
+    let silent = |_| AskError::Silent(host.to_owned());
     timeout(wait, step).await.map_err(silent)
 }
 
@@ -209,17 +204,11 @@ pub(crate) const ADDRESS_FILE: &str = "http.addr";
 #[non_exhaustive]
 pub enum NotedError {
     /// No daemon has noted one.
-    #[error("no daemon runs in {}: start it, or give its directory", dir.display())]
-    Missing {
-        /// The directory.
-        dir: PathBuf,
-    },
+    #[error("no daemon runs in {}: start it, or give its directory", .0.display())]
+    Missing(PathBuf),
     /// The file holds something else.
-    #[error("{} holds no address: restart the daemon", file.display())]
-    Damaged {
-        /// The file.
-        file: PathBuf,
-    },
+    #[error("{} holds no address: restart the daemon", .0.display())]
+    Damaged(PathBuf),
 }
 
 /// The address of the daemon of a directory, for use on this machine.
@@ -230,11 +219,11 @@ pub fn noted_address(dir: &Path) -> Result<SocketAddr, NotedError> {
     let file = dir.join(ADDRESS_FILE);
     let Ok(text) = fs::read_to_string(&file) else {
         let dir = dir.to_owned();
-        return Err(NotedError::Missing { dir });
+        return Err(NotedError::Missing(dir));
     };
     match text.trim().parse() {
         Ok(address) => Ok(own(address)),
-        Err(_) => Err(NotedError::Damaged { file }),
+        Err(_) => Err(NotedError::Damaged(file)),
     }
 }
 

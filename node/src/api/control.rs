@@ -41,7 +41,6 @@ pub struct ControlStatus {
 }
 
 impl ControlStatus {
-    /// The directives that a peer knows.
     pub(crate) fn of(peer: &Peer) -> Self {
         let round = peer.round();
         let all = peer.directives();

@@ -35,14 +35,12 @@ struct Slot {
     reader: AtomicWaker,
 }
 
-/// The listener.
 #[derive(Debug)]
 pub(super) struct Door {
     listener: TcpListener,
     slots: VecDeque<Arc<Slot>>,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(super) struct Guest {
     stream: TcpStream,

@@ -1,12 +1,12 @@
-//! `/limits`: reads and changes the daemon's limits on bytes sent per second.
+//! `/limits`: reads and changes the daemon's limits on bytes sent per second; and the token without which
+//! nothing can be changed over HTTP. Programs of other users of the machine reach the server on loopback, and
+//! cannot read the daemon's directory.
 //!
-//! A change is a `PUT` with a JSON object: `max_rate` for all peers together, `max_rate_per_peer`
-//! for each. A rate is written as in the configuration, `null` removes the limit, and a missing key
-//! keeps it. A change lasts until the daemon ends; the configuration file is not written. Only
-//! programs on the same machine that can read the daemon's token may change limits, and no page in a
-//! browser.
+//! A change is a `PUT` with a JSON object: `max_rate` for all peers together, `max_rate_per_peer` for each. A
+//! rate is written as in the configuration, `null` removes the limit, and a missing key keeps it. A change
+//! lasts until the daemon ends; the configuration file is not written. Only programs on the same machine that
+//! can read the daemon's token may change limits, and no page in a browser.
 
-use crate::api::Token;
 use crate::api::door::Caller;
 use crate::api::page::json;
 use crate::config::RawRate;
@@ -17,6 +17,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use murmurate_net::congestion::{Limits, MaxRate};
+use murmurate_protocol::Digest;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::net::SocketAddr;
 
@@ -25,7 +26,7 @@ const BODY_BYTES_MAX: usize = 1024;
 
 /// Limits in bytes per second, as `/limits` shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LimitsPage {
+pub(crate) struct LimitsPage {
     /// Limit for all peers together; `None` means no limit.
     pub max_rate: Option<u64>,
     /// Limit for each peer; `None` means no limit.
@@ -55,7 +56,6 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<RawRate>>, 
     Option::deserialize(from).map(Some)
 }
 
-/// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("limits can only be changed from the daemon's own machine")]
@@ -151,6 +151,41 @@ pub(super) fn routes(rate: MaxRate, token: Token) -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
 
+/// Name of the token's file in the daemon's directory.
+pub const TOKEN_FILE: &str = "http-token";
+
+/// 32 random bytes in hexadecimal, new with every start.
+#[derive(Clone)]
+pub struct Token(Digest);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl Token {
+    /// A token of these random bytes.
+    pub const fn new(random: [u8; 32]) -> Self {
+        Self(Digest::from_bytes(random))
+    }
+
+    /// The content of the file.
+    pub fn text(&self) -> String {
+        self.0.to_hex()
+    }
+
+    /// A request carries it: `Authorization: Bearer TOKEN`.
+    pub(super) fn admits(&self, head: &HeaderMap) -> bool {
+        let value = head.get(header::AUTHORIZATION);
+        let value = value.and_then(|value| value.to_str().ok());
+        let given = value.and_then(|value| value.strip_prefix("Bearer "));
+        // Hashes are compared, so the time of the comparison tells nothing about the token.
+        let hash = |text: &str| Digest::of(text.as_bytes());
+        given.is_some_and(|given| hash(given) == hash(&self.text()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,5 +247,22 @@ mod tests {
             assert!(refused.to_string().contains(words), "{refused}");
             assert_eq!(rate.get(), Limits::default());
         }
+    }
+
+    #[test]
+    fn only_the_whole_token_is_admitted() {
+        let token = Token::new([7; 32]);
+        let mut head = HeaderMap::new();
+        assert!(!token.admits(&head));
+        for (value, admitted) in [
+            (format!("Bearer {}", token.text()), true),
+            (format!("Bearer {}", &token.text()[1..]), false),
+            (token.text(), false),
+            ("Bearer ".to_owned(), false),
+        ] {
+            head.insert(header::AUTHORIZATION, value.parse().unwrap());
+            assert_eq!(token.admits(&head), admitted, "{value}");
+        }
+        assert_eq!(format!("{token:?}"), "Token");
     }
 }

@@ -111,7 +111,7 @@ impl std::ops::Add for Traffic {
 mod tests {
     use super::*;
     use crate::api::{MetricsFormat, PeerStatus, Presence, Status, metrics_text};
-    use crate::net::{PathView, QuicView};
+    use crate::net::tests::{PathView, QuicView};
     use std::time::Duration;
 
     #[test]

@@ -8,7 +8,7 @@ mod help;
 mod page;
 mod process;
 
-pub use format::MetricsFormat;
+pub(crate) use format::MetricsFormat;
 
 use super::why::words::short;
 use super::{LinkStatus, PeerStatus, RoundStatus, ServingStatus, Status, Traffic, TroubleKind};
@@ -18,8 +18,7 @@ use page::{Label, Page, Sample, Value, labelled};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::info::Info;
 
-/// The text of `/metrics`.
-pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
+pub(crate) fn metrics_text(status: &Status, format: MetricsFormat) -> String {
     let mut page = Page::with_prefix("murmurate");
     let name = called(status.name.as_ref(), &status.peer);
     let about = [
@@ -54,7 +53,6 @@ fn called(name: Option<&String>, id: &str) -> String {
     name.cloned().unwrap_or_else(|| short(id))
 }
 
-/// Totals since the start.
 fn totals(page: &mut Page, status: &Status) {
     page.count("rounds_ended", status.rounds_ended);
     page.count("inner_steps", status.inner_steps);
@@ -75,7 +73,6 @@ fn totals(page: &mut Page, status: &Status) {
     page.seconds("wall_seconds", status.wall_s);
 }
 
-/// The present values.
 fn present(page: &mut Page, status: &Status) {
     let whole = |value: Option<u64>| value.map(|value| value as f64);
     page.measure("round", Some(status.round as f64));
@@ -117,7 +114,7 @@ fn of_round(page: &mut Page, kind: &str, round: Option<RoundStatus>) {
     }
 }
 
-/// The phase of the round, what is wrong, and what went over the network and into results.
+/// The phase of the round, the troubles, the traffic, and the fates of this daemon's contributions.
 fn state(page: &mut Page, status: &Status) {
     let phase = |phase: Phase| {
         let word = phase.word();
@@ -188,7 +185,6 @@ fn nat(page: &mut Page, status: &Status) {
     page.count("relay_refused", refused);
 }
 
-/// The links that are up, by peer.
 fn links(page: &mut Page, status: &Status) {
     let up = status.peers.iter().filter_map(|(id, peer)| {
         let name = called(peer.name.as_ref(), id);
@@ -239,7 +235,8 @@ mod tests {
     use super::*;
     use crate::api::status::{NatStatus, PathStatus};
     use crate::api::{PeerTotals, Presence};
-    use std::collections::BTreeMap;
+    use crate::tests::assert_has;
+    use murmurate_protocol::SortedMap;
 
     #[test]
     fn the_text_has_values_and_labels() {
@@ -271,7 +268,7 @@ mod tests {
                 punched: 3,
                 ..NatStatus::default()
             },
-            peers: BTreeMap::from([("ab".to_owned(), punched)]),
+            peers: SortedMap::from([("ab".to_owned(), punched)]),
             ..Status::default()
         };
         let text = metrics_text(&status, MetricsFormat::OpenMetrics);
@@ -314,10 +311,7 @@ mod tests {
                 assert_eq!(name, family, "{line}");
             }
         }
-        assert!(
-            text.contains("# TYPE murmurate_daemon_info gauge\n"),
-            "{text}"
-        );
+        assert_has(&text, "# TYPE murmurate_daemon_info gauge\n");
         assert!(!text.contains("EOF"));
     }
 

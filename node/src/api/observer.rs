@@ -1,8 +1,8 @@
-//! Keeps the status current from the peer's events. It only listens; no decision depends on it.
+//! Keeps the status current from the peer's events, and a shared handle to it: the driver writes through it,
+//! the server reads. It only listens; no decision depends on it.
 
-use super::forecast::Links;
+use super::forecast::{Links, Mark, RoundWindow};
 use super::insight::{Altered, Figures, Insight};
-use super::rounds::{Mark, RoundWindow};
 use super::status::{
     BranchStatus, Contributor, EvaluationStatus, GroupStatus, MergedStatus, NatStatus, PathStatus,
     PeerStatus, PlaceStatus, Presence, ServingStatus, Status, TransferStatus, VitalsStatus,
@@ -19,6 +19,7 @@ use murmurate_protocol::{
 };
 use murmurate_trust::Refusal;
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Number of ends of training that the current rate of inner steps is averaged over.
@@ -42,7 +43,6 @@ pub struct Observer {
     links: Option<Links>,
     /// Memory that explains the daemon's rounds.
     pub(super) insight: Insight,
-    /// Claims of other daemons.
     pub(super) claims: Claims,
     /// State of this daemon's training loop, if it keeps one running.
     pub(crate) trouble: Option<Trouble>,
@@ -259,7 +259,7 @@ impl Observer {
         });
     }
 
-    /// Stores what is known about reachability.
+    /// Stores the report about reachability.
     pub fn set_nat(&mut self, report: &NatReport) {
         let reach = &report.reach;
         self.status.nat = NatStatus {
@@ -420,7 +420,7 @@ impl Observer {
         }
     }
 
-    /// Finds out what is wrong.
+    /// Finds the troubles, and the state that follows from them.
     fn judge(&mut self, now: Time) {
         let facts = self.facts(&self.status, now);
         let troubles = troubles(&facts);
@@ -628,6 +628,54 @@ impl Observer {
                 deadline_s: allowed.as_secs_f64(),
             });
         }
+    }
+}
+
+/// The observer, shared between the driver that feeds it and the server that shows it.
+#[derive(Clone, Debug)]
+pub struct StatusHandle {
+    observer: Arc<Mutex<Observer>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The driver's clock. The status uses it too, so that both show the same time.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// The time now.
+    fn now(&self) -> Time;
+}
+
+impl StatusHandle {
+    /// Wraps an observer and the clock that it is read with.
+    pub fn new(observer: Observer, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            observer: Arc::new(Mutex::new(observer)),
+            clock,
+        }
+    }
+
+    /// Runs `f` on the observer under its lock. Keep `f` short, because the HTTP server waits
+    /// meanwhile.
+    pub fn with<T>(&self, f: impl FnOnce(&mut Observer) -> T) -> T {
+        f(&mut self.lock())
+    }
+
+    /// The status now.
+    pub fn status(&self) -> Status {
+        let now = self.clock.now();
+        self.lock().status(now)
+    }
+
+    /// Runs `f` on the present facts, under the observer's lock.
+    pub fn look<T>(&self, f: impl FnOnce(&Facts<'_>) -> T) -> T {
+        let now = self.clock.now();
+        let mut observer = self.lock();
+        let status = observer.status(now);
+        f(&observer.facts(&status, now))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Observer> {
+        // After a panic elsewhere, at worst the display is half updated.
+        self.observer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,8 +2,7 @@
 //! loads nothing from elsewhere. The script has three parts; `tests.js` tries them in Node.js.
 
 use axum::Router;
-use axum::http::StatusCode;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::borrow::Cow;
@@ -17,7 +16,6 @@ const SCRIPT: &str = concat!(
 );
 const ICON: &str = include_str!("page/icon.svg");
 
-/// The routes of one daemon's page.
 pub(super) fn routes() -> Router {
     with(DOCUMENT.to_owned())
 }
@@ -46,7 +44,6 @@ fn with(document: String) -> Router {
         .route("/icon.svg", fixed("image/svg+xml", ICON))
 }
 
-/// An answer in JSON.
 pub(super) fn json(text: serde_json::Result<String>) -> Response {
     match text {
         Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),

@@ -1,15 +1,21 @@
 //! The HTTP server. It listens on loopback unless configured otherwise.
+//!
+//! It refuses requests that a browser sends for a foreign page: a host name of an attacker can resolve to
+//! this machine (DNS rebinding), and then the page could read what the daemon tells. It also sets the
+//! headers that tell browsers to load nothing from elsewhere.
 
 use super::door::{Caller, Door};
-use super::{MetricsFormat, StatusHandle, Token, host, limits, metrics_text, page, v1};
+use super::{MetricsFormat, StatusHandle, Token, limits, metrics_text, page, v1};
 use crate::events::Recent;
-use axum::Router;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware;
+use axum::extract::Request;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Router, middleware};
 use murmurate_net::congestion::MaxRate;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -20,14 +26,10 @@ use tokio::task::JoinHandle;
 pub enum ApiError {
     /// Another process listens on the port.
     #[error("--http: {address} is in use; give another port, or port 0 for any free one")]
-    Busy {
-        /// The requested address.
-        address: SocketAddr,
-    },
+    Busy { address: SocketAddr },
     /// The address cannot be used.
     #[error("--http: cannot listen on {address}: {source}")]
     Listen {
-        /// The requested address.
         address: SocketAddr,
         /// The system's error.
         #[source]
@@ -84,7 +86,7 @@ impl ApiServer {
         let address = listener.local_addr().map_err(failed)?;
         let task = tokio::spawn(async move {
             let names: Arc<[String]> = names.into();
-            let known = move |request, next| host::only_known(Arc::clone(&names), request, next);
+            let known = move |request, next| only_known(Arc::clone(&names), request, next);
             let routes = routes.layer(middleware::from_fn(known));
             let service = routes.into_make_service_with_connect_info::<Caller>();
             if let Err(error) = axum::serve(Door::new(listener), service).await {
@@ -144,13 +146,57 @@ fn metrics_page(status: &StatusHandle, headers: &HeaderMap) -> Response {
     (kind, metrics_text(&status.status(), format)).into_response()
 }
 
+/// Headers of every answer, for browsers.
+const HEADERS: [(header::HeaderName, &str); 4] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+];
+
+/// Passes on requests whose `Host` is an address or `localhost`, which no attacker can make resolve to
+/// something else, or one of the names that the configuration allows.
+pub(super) async fn only_known(names: Arc<[String]>, request: Request, next: Next) -> Response {
+    let host = request.headers().get(header::HOST);
+    let host = host.and_then(|host| host.to_str().ok()).unwrap_or("");
+    let mut response = if is_known(host, &names) {
+        next.run(request).await
+    } else {
+        let text = "ask for an IP address, for localhost, or for a name in daemon.http_names\n";
+        (StatusCode::MISDIRECTED_REQUEST, text).into_response()
+    };
+    protect(response.headers_mut());
+    response
+}
+
+fn protect(headers: &mut HeaderMap) {
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+fn is_known(host: &str, names: &[String]) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
+    };
+    let name = authority.host();
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    let known = |known: &String| name.eq_ignore_ascii_case(known);
+    name.eq_ignore_ascii_case("localhost")
+        || address.parse::<IpAddr>().is_ok()
+        || names.iter().any(known)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Clock;
-    use crate::api::{About, Observer};
+    use crate::api::{About, Clock, Observer};
     use crate::events::{EventLog, Kind};
     use crate::store::Progress;
+    use crate::tests::{assert_ends, assert_has};
     use murmurate_protocol::Time;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -253,29 +299,20 @@ mod tests {
         let server = ApiServer::start(any, served(rate.clone()));
         let server = server.await.unwrap();
         let status = get(server.address(), "/status").await;
-        assert!(
-            status.contains("200 OK") && status.contains("\"run\": \"test run\""),
-            "{status}"
-        );
+        assert_has(&status, "200 OK");
+        assert_has(&status, "\"run\": \"test run\"");
         let metrics = get(server.address(), "/metrics").await;
         assert!(metrics.contains("murmurate_round 0.0"), "{metrics}");
-        assert!(
-            metrics.contains("content-type: text/plain; version=0.0.4"),
-            "{metrics}"
-        );
+        assert_has(&metrics, "content-type: text/plain; version=0.0.4");
         assert!(get(server.address(), "/none").await.contains("404"));
         let foreign = ask_as("evil.example", server.address(), "GET", "/status", "").await;
-        assert!(
-            foreign.contains("421") && !foreign.contains("test run"),
-            "{foreign}"
-        );
+        assert_has(&foreign, "421");
+        assert!(!foreign.contains("test run"), "{foreign}");
         let to = "{\"max_rate\": \"1 MB/s\"}";
         let answer = ask(server.address(), "PUT", "/limits", to).await;
         let now = "{\"max_rate\":1000000,\"max_rate_per_peer\":null}\n";
-        assert!(
-            answer.contains("200 OK") && answer.ends_with(now),
-            "{answer}"
-        );
+        assert_has(&answer, "200 OK");
+        assert_ends(&answer, now);
         assert_eq!(rate.get().daemon, Some(1_000_000));
         assert!(get(server.address(), "/limits").await.ends_with(now));
         let long = ask(server.address(), "PUT", "/limits", &" ".repeat(9999)).await;
@@ -339,15 +376,11 @@ mod tests {
         let server = ApiServer::start(any, served(MaxRate::default()));
         let server = server.await.unwrap();
         let page = get(server.address(), "/").await;
-        assert!(
-            page.contains("200 OK") && page.contains("<title>"),
-            "{page}"
-        );
+        assert_has(&page, "200 OK");
+        assert_has(&page, "<title>");
         let why = get(server.address(), "/api/v1/why?what=slow&round=3&peer=ab").await;
-        assert!(
-            why.contains("200 OK") && why.contains("\"action\":"),
-            "{why}"
-        );
+        assert_has(&why, "200 OK");
+        assert_has(&why, "\"action\":");
         let ready = get(server.address(), "/readyz").await;
         assert!(ready.contains("503") && ready.ends_with("new\n"), "{ready}");
         for wrong in ["what=luck", "round=-1", "colour=red"] {
@@ -386,10 +419,8 @@ mod tests {
         shown.recent = log.recent();
         let server = ApiServer::start(any, shown).await.unwrap();
         let all = follow(server.address(), "", "id: 5").await;
-        assert!(
-            all.contains("id: 1\n") && all.contains("text/event-stream"),
-            "{all}"
-        );
+        assert_has(&all, "id: 1\n");
+        assert_has(&all, "text/event-stream");
         let rest = follow(server.address(), "Last-Event-ID: 3\r\n", "id: 5").await;
         assert!(
             !rest.contains("id: 3\n") && rest.contains("id: 4\n"),
@@ -401,10 +432,8 @@ mod tests {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         log.add(Time::ZERO, 6, Kind::Finished);
         let live = live.await.unwrap();
-        assert!(
-            live.contains("\"kind\":\"finished\"") && !live.contains("id: 5\n"),
-            "{live}"
-        );
+        assert_has(&live, "\"kind\":\"finished\"");
+        assert!(!live.contains("id: 5\n"), "{live}");
         // Of many followers some are told to come back later, and the pages still answer.
         let mut followers = Vec::new();
         for _ in 0..16 {
@@ -423,5 +452,33 @@ mod tests {
         assert!((13..=16).contains(&accepted.count()));
         let one_more = get(server.address(), "/healthz").await;
         assert!(one_more.ends_with("ok\n"), "{one_more}");
+    }
+
+    #[test]
+    fn addresses_localhost_and_configured_names_are_this_machine() {
+        let names = ["gpu1.lan".to_owned()];
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            "[::1]:80",
+            "localhost:1",
+            "LOCALHOST",
+            "10.1.2.3",
+            "gpu1.lan:9100",
+            "GPU1.lan",
+        ] {
+            assert!(is_known(host, &names), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:80",
+            "127.0.0.1.evil.example",
+            "localhost.evil",
+            "gpu1.lan.evil",
+            "a b",
+        ] {
+            assert!(!is_known(host, &names), "{host}");
+        }
     }
 }

@@ -1,5 +1,4 @@
-//! The swarm as one daemon knows it: what the page and `/api/v1/swarm` show. What is not known is
-//! null, never zero.
+//! The swarm as one daemon knows it, for the page and `/api/v1/swarm`. Unknown values are null, never zero.
 
 use super::claims::{ClaimView, trains};
 use super::goal_eta::rounds_left;
@@ -9,7 +8,6 @@ use super::{ControlStatus, EvaluationStatus, PeerStatus, Presence, RoundStatus, 
 use crate::goal::Target;
 use serde::{Deserialize, Serialize};
 
-/// Rounds in a peer's strip.
 const STRIP_ROUNDS: usize = 32;
 
 /// The swarm as this daemon knows it.
@@ -122,7 +120,7 @@ pub struct DaemonView {
 
 /// The last rounds of a peer, oldest first, one letter each: `c` counted, `p` counted in parts, `l` left
 /// out, `k` kept for the next round, `a` absent, `n` no result, `m` mixed, `?` unknown.
-pub type Strip = String;
+pub(crate) type Strip = String;
 
 /// Another peer, as this daemon knows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -264,7 +262,6 @@ impl PeerView {
         }
     }
 
-    /// Its claims, if they are fresh.
     fn says_now(&self) -> Option<&ClaimView> {
         self.says.as_ref().filter(|says| !says.stale)
     }

@@ -14,8 +14,9 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use futures::stream::{self, Stream, StreamExt};
+use murmurate_protocol::SortedMap;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 /// Pages that follow the events at a time.
 const FOLLOWERS_MAX: usize = 16;
 
-/// Entries that a follower takes at a time.
 const ENTRIES_TOGETHER: usize = 64;
 
 /// Time between two signs of life to a follower. The server closes connections without progress.
@@ -47,10 +47,9 @@ pub struct ContributionsPage {
     /// The last rounds, oldest first.
     pub rounds: Vec<RoundEntry>,
     /// Totals by peer since the daemon started.
-    pub totals: BTreeMap<String, PeerTotals>,
+    pub totals: SortedMap<String, PeerTotals>,
 }
 
-/// The routes.
 pub(super) fn routes(status: &StatusHandle, recent: Recent) -> Router {
     let followers = Arc::new(Semaphore::new(FOLLOWERS_MAX));
     let events = move |headers: HeaderMap| async move { follow(&recent, followers, &headers) };
@@ -66,7 +65,7 @@ pub(super) fn routes(status: &StatusHandle, recent: Recent) -> Router {
         .with_state(status.clone())
 }
 
-/// A page that answers the question of a request, or says what is wrong with that.
+/// A page that answers the question of a request, or names the error in that question.
 fn asked<Q: 'static, P: Serialize + 'static>(
     question: fn(&Uri) -> Result<Q, String>,
     page: fn(&Facts<'_>, Q) -> P,
@@ -182,7 +181,7 @@ fn ready_page(status: &StatusHandle) -> Response {
     (code, format!("{phase}\n")).into_response()
 }
 
-/// Sends what is in memory after the event that the browser saw last, then each event as it comes.
+/// Sends the events in memory after the one that the browser saw last, then each event as it comes.
 fn follow(recent: &Recent, followers: Arc<Semaphore>, headers: &HeaderMap) -> Response {
     let Ok(place) = followers.try_acquire_owned() else {
         let text = "too many pages follow the events; close some\n";
@@ -206,7 +205,6 @@ fn follow(recent: &Recent, followers: Arc<Semaphore>, headers: &HeaderMap) -> Re
         .into_response()
 }
 
-/// One page that follows.
 struct Follower {
     recent: Recent,
     newest: watch::Receiver<u64>,

@@ -3,8 +3,7 @@
 
 use bytes::Bytes;
 use murmurate_protocol::limits::{STATE_BYTES_MAX, STATE_CHUNK_BYTES};
-use murmurate_protocol::{Digest, PeerId, StateId};
-use std::collections::{BTreeMap, BTreeSet};
+use murmurate_protocol::{Digest, PeerId, SortedMap, SortedSet, StateId};
 
 /// Size of one hash in a manifest, bytes.
 const DIGEST_BYTES: usize = 32;
@@ -50,7 +49,7 @@ impl Manifest {
     /// Size of the manifest of a state.
     ///
     /// # Errors
-    /// [`ManifestError::State`] if the state is too large.
+    /// `ManifestError::State` if the state is too large.
     pub fn bytes_for(state: &StateId) -> Result<u64, ManifestError> {
         if state.bytes > STATE_BYTES_MAX {
             return Err(ManifestError::State { bytes: state.bytes });
@@ -107,7 +106,6 @@ const STRIKES_MAX: u32 = 3;
 /// How a request for a chunk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkOutcome {
-    /// The chunk arrived and is correct.
     Good,
     /// The donor sent wrong bytes or does not have the state. It is not asked again.
     Useless,
@@ -131,11 +129,11 @@ struct Donor {
 /// one that a donor owes for too long, once nothing else is left to request; that donor comes last then.
 #[derive(Debug)]
 pub(crate) struct ChunkBook {
-    missing: BTreeSet<u32>,
+    missing: SortedSet<u32>,
     /// The donors that were asked for a chunk that is on its way.
-    asked: BTreeMap<u32, BTreeSet<PeerId>>,
-    failed: BTreeSet<(u32, PeerId)>,
-    donors: BTreeMap<PeerId, Donor>,
+    asked: SortedMap<u32, SortedSet<PeerId>>,
+    failed: SortedSet<(u32, PeerId)>,
+    donors: SortedMap<PeerId, Donor>,
     per_donor: usize,
 }
 
@@ -148,14 +146,13 @@ impl ChunkBook {
     ) -> Self {
         Self {
             missing: missing.into_iter().collect(),
-            asked: BTreeMap::new(),
-            failed: BTreeSet::new(),
+            asked: SortedMap::new(),
+            failed: SortedSet::new(),
             donors: donors.into_iter().map(|d| (d, Donor::default())).collect(),
             per_donor: per_donor.max(1),
         }
     }
 
-    /// True once all chunks are present.
     pub(crate) fn is_complete(&self) -> bool {
         self.missing.is_empty() && self.asked.is_empty()
     }
@@ -215,7 +212,6 @@ impl ChunkBook {
         self.ask(peer, index)
     }
 
-    /// Records the end of a request.
     pub(crate) fn ended(&mut self, peer: PeerId, index: u32, outcome: ChunkOutcome) {
         let Some(from) = self
             .asked

@@ -13,19 +13,14 @@ use tokio::time::Instant;
 
 /// Parts that all transfers share.
 pub(crate) struct Core {
-    /// Holds the bytes.
     pub(crate) store: Arc<dyn BulkStore>,
     /// Opens streams to peers.
     pub(crate) transport: Arc<dyn BulkTransport>,
-    /// The limits on the sending rate.
     pub(crate) rate: MaxRate,
     /// The bounds on streams, sizes and waits.
     pub(crate) limits: BulkLimits,
-    /// Receives results.
     pub(crate) events: Box<dyn BulkEvents>,
-    /// Counts bytes.
     pub(crate) counters: Arc<Counters>,
-    /// Measures the rates of links.
     pub(crate) meters: Arc<LinkMeters>,
 }
 
@@ -35,7 +30,6 @@ impl Core {
         self.events.tell(event).await;
     }
 
-    /// Records the rate of a delivered push.
     pub(crate) fn measured_push(&self, peer: PeerId, bytes: u64, took: Duration) {
         if let Some((rtt, rate)) = self.meters.pushed(peer, bytes, took) {
             self.events.measured(peer, rtt, rate);
@@ -46,7 +40,6 @@ impl Core {
 /// One linked peer. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote {
-    /// The peer's id.
     pub(crate) peer: PeerId,
     /// Permits for streams that the peer may open.
     pub(crate) streams: Arc<Semaphore>,
@@ -54,7 +47,6 @@ pub(crate) struct Remote {
     pub(crate) throttle: Throttle,
     /// Counts the peer's bytes.
     pub(crate) tally: Tally,
-    /// Bytes announced by its open streams.
     announced: Arc<AtomicU64>,
     /// When it last acknowledged a push.
     delivered: Arc<Mutex<Option<Instant>>>,
@@ -98,7 +90,6 @@ impl Remote {
     }
 }
 
-/// A reservation of announced bytes.
 pub(crate) struct Announced {
     bytes: u64,
     open: Arc<AtomicU64>,

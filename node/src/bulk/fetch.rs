@@ -11,8 +11,7 @@ use crate::spans;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta, StateId};
-use std::collections::BTreeMap;
+use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta, SortedMap, StateId};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -20,13 +19,11 @@ use tokio::time::{Instant, timeout};
 /// How an attempt to fetch from one donor failed.
 #[derive(Debug)]
 pub(crate) enum FetchError {
-    /// The donor does not have it.
     Absent,
     /// The donor violated the protocol; this was reported.
     Fault,
     /// The link broke or the donor is too slow.
     Broken,
-    /// The local store refuses it.
     Refused,
 }
 
@@ -155,7 +152,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// How long the chunks of a state take.
 struct Pace {
-    asked: BTreeMap<u32, Instant>,
+    asked: SortedMap<u32, Instant>,
     slowest: Duration,
     last_good: Instant,
 }
@@ -163,7 +160,7 @@ struct Pace {
 impl Pace {
     fn new() -> Self {
         Self {
-            asked: BTreeMap::new(),
+            asked: SortedMap::new(),
             slowest: Duration::ZERO,
             last_good: Instant::now(),
         }
@@ -182,7 +179,6 @@ impl Pace {
     }
 }
 
-/// Fetches a state into the store.
 pub(crate) async fn fetch_state(core: &Core, state: StateId, donors: &[PeerId]) -> BulkEvent {
     let what = FetchId::State(state);
     let Some(manifest) = manifest(core, state, donors).await else {

@@ -9,34 +9,25 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Request {
     /// Pushes a slice: `meta.bytes` bytes follow.
     Push {
-        /// The slice's name.
         slice: SliceId,
-        /// The slice's header.
         meta: SliceMeta,
     },
-    /// Requests a slice.
     Slice(SliceId),
     /// Requests the hashes of a state's chunks.
     Manifest(StateId),
-    /// Requests one chunk of a state.
     Chunk {
-        /// The state.
         state: StateId,
-        /// Index of the chunk.
         index: u32,
     },
 }
 
-/// The header of the reply to a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// A slice: `meta.bytes` bytes follow.
     Slice(SliceMeta),
     /// A manifest or a chunk follows.
     Blob {
-        /// Its size in bytes.
         bytes: u64,
     },
-    /// The remote does not have it.
     Absent,
 }

@@ -3,7 +3,7 @@
 //! A push is one stream per slice: a bounded header, the bytes, one byte of acknowledgement. A
 //! fetch requests an item by name and receives its bytes or "absent". A state comes in chunks from
 //! several donors at once, and each chunk is checked against the state's root. This module does not
-//! depend on libp2p: a [`BulkTransport`] opens streams, a [`BulkStore`] holds the bytes.
+//! depend on libp2p: a `BulkTransport` opens streams, a `BulkStore` holds the bytes.
 //!
 //! The acknowledgement comes from the application, because an acknowledgement of the transport does
 //! not tell whether the store has accepted the slice.
@@ -21,11 +21,13 @@ mod store;
 mod transfers;
 mod wire;
 
-pub use chunks::{Manifest, ManifestError, chunk};
-pub use event::{BulkEvent, BulkEvents, BulkFault};
+pub use chunks::{Manifest, chunk};
+pub(crate) use event::{BulkEvent, BulkEvents, BulkFault};
 pub use limits::BulkLimits;
-pub use pipe::{BulkTransport, ByteStream, Pipe, PipeReader, PipeWriter, Served, Way};
-pub use store::{BulkStore, NoStore, Refusal};
+pub(crate) use pipe::{BulkTransport, Pipe, PipeReader, PipeWriter};
+pub use pipe::{Served, Way};
+pub use store::NoStore;
+pub(crate) use store::{BulkStore, Refusal};
 
 pub(crate) use core::Core;
 pub(crate) use push::PushJob;

@@ -95,8 +95,7 @@ enum Writer {
     Stream(WriteHalf<Box<dyn ByteStream>>),
 }
 
-/// The sending half.
-pub struct PipeWriter {
+pub(crate) struct PipeWriter {
     half: Writer,
     released: bool,
 }
@@ -171,8 +170,7 @@ enum Reader {
     Stream(ReadHalf<Box<dyn ByteStream>>),
 }
 
-/// The receiving half.
-pub struct PipeReader {
+pub(crate) struct PipeReader {
     half: Reader,
     /// A buffer through which the bytes of other kinds of streams pass.
     scratch: Vec<u8>,
@@ -285,7 +283,7 @@ impl Served {
 }
 
 /// Opens bulk streams: on a bulk connection if possible, otherwise on the link.
-pub trait BulkTransport: Send + Sync {
+pub(crate) trait BulkTransport: Send + Sync {
     /// Opens a stream to a linked peer. Fails for others; it never dials.
     fn open(&self, to: PeerId) -> BoxFuture<'static, io::Result<Pipe>>;
 

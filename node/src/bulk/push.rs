@@ -40,16 +40,12 @@ pub(crate) fn urgency(priority: u8, turn: u64) -> i32 {
     -((i32::from(priority) << TURN_BITS) | turn)
 }
 
-/// A requested push.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PushJob {
-    /// The slice to push.
     pub(crate) slice: SliceId,
-    /// The slice's header.
     pub(crate) meta: SliceMeta,
     /// Lower values go first.
     pub(crate) priority: u8,
-    /// When to give up.
     pub(crate) deadline: Instant,
 }
 
@@ -170,12 +166,10 @@ async fn acknowledgement(from: &mut PipeReader) -> Option<PushOutcome> {
     }
 }
 
-/// A command to a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LaneCommand {
     /// Start this push when its turn comes.
     Push(PushJob),
-    /// Stop pushing this slice.
     Cancel(SliceId),
 }
 
@@ -186,7 +180,6 @@ struct Waiting {
     sequence: u64,
 }
 
-/// A push whose turn has come.
 #[derive(Debug)]
 struct Turn {
     job: PushJob,
@@ -210,7 +203,6 @@ impl Waiting {
         })
     }
 
-    /// The priority of the next push.
     fn next(&self) -> Option<u8> {
         self.jobs
             .first_key_value()
@@ -229,7 +221,6 @@ impl Waiting {
     }
 }
 
-/// The running pushes.
 #[derive(Debug, Default)]
 struct Active(BTreeMap<SliceId, (u8, CancellationToken)>);
 

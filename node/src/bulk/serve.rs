@@ -68,7 +68,6 @@ fn report(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-/// Serves one stream.
 pub(crate) async fn serve(core: &Core, remote: &Remote, mut pipe: Pipe) {
     let served = match read_header::<Request>(&mut pipe.read, core.limits.header_wait).await {
         Ok(Request::Push { slice, meta }) => take(core, remote, &mut pipe, slice, meta).await,

@@ -17,7 +17,6 @@ pub enum Refusal {
     /// Too many slices or bytes of this sender are stored.
     #[error("too many slices or bytes of this sender are stored")]
     Full,
-    /// The store is full.
     #[error("the store is full")]
     NoRoom,
     /// The slice was not requested, or belongs to a past round.
@@ -30,7 +29,6 @@ pub enum Refusal {
 /// The network's threads call these methods: each must return quickly and must not wait for the
 /// Executor. The caller has checked lengths against its own limits, but not against the plan.
 pub trait BulkStore: Send + Sync {
-    /// An encoded slice with its header.
     fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)>;
 
     /// What the peer `to` is pushed or served of a slice.
@@ -71,8 +69,8 @@ pub trait BulkStore: Send + Sync {
         Bytes::from(room)
     }
 
-    /// True where `to` may fetch a slice, or a state if none is named. A peer may push what it likes to
-    /// whom it likes.
+    /// True where `to` may fetch a slice, or a state if none is named. A peer may push any slice
+    /// to any peer.
     fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool;
 
     /// The hashes of a state's chunks, 32 bytes each

@@ -7,33 +7,30 @@ use super::serve::accept_streams;
 use crate::bulk::fetch::fetch_slice;
 use crate::bulk::serve::serve;
 use crate::bulk::{BulkEvent, Core, Pipe, PushJob, Served};
-use murmurate_protocol::{FetchId, PeerId, PushOutcome, SliceId};
-use std::collections::BTreeMap;
+use murmurate_protocol::{FetchId, PeerId, PushOutcome, SliceId, SortedMap};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
-/// Commands that may wait in a lane's queue.
 const LANE_COMMANDS_MAX: usize = 1024;
 
 /// The running transfers. The network's task owns this and the tasks spawned here.
 pub(crate) struct Bulk {
     core: Arc<Core>,
-    lanes: BTreeMap<PeerId, mpsc::Sender<LaneCommand>>,
-    remotes: BTreeMap<PeerId, Remote>,
-    fetches: BTreeMap<FetchId, AbortHandle>,
+    lanes: SortedMap<PeerId, mpsc::Sender<LaneCommand>>,
+    remotes: SortedMap<PeerId, Remote>,
+    fetches: SortedMap<FetchId, AbortHandle>,
 }
 
 impl Bulk {
-    /// Starts without transfers.
     pub(crate) fn new(core: Core) -> Self {
         Self {
             core: Arc::new(core),
-            lanes: BTreeMap::new(),
-            remotes: BTreeMap::new(),
-            fetches: BTreeMap::new(),
+            lanes: SortedMap::new(),
+            remotes: SortedMap::new(),
+            fetches: SortedMap::new(),
         }
     }
 
@@ -64,7 +61,6 @@ impl Bulk {
         }
     }
 
-    /// Stops all pushes of a slice.
     pub(crate) fn cancel(&mut self, slice: SliceId) {
         for lane in self.lanes.values() {
             // A lane with a thousand unread commands is stuck; its pushes end at their deadlines.

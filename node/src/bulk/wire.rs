@@ -28,15 +28,12 @@ const STALLS_MAX: u32 = 20;
 
 /// Acknowledgement of a push: accepted.
 pub(crate) const ACK_TAKEN: u8 = 1;
-/// The acknowledgement of a push: refused.
 pub(crate) const ACK_REFUSED: u8 = 2;
 
-/// Why a stream ended early.
 #[derive(Debug)]
 pub(crate) enum StreamError {
     /// The remote violated the protocol.
     Fault(BulkFault),
-    /// The link broke.
     Broken,
 }
 
@@ -56,7 +53,6 @@ pub(crate) fn header_bytes<T: Serialize>(value: &T) -> Vec<u8> {
     bytes
 }
 
-/// Writes a header.
 pub(crate) async fn write_header<T: Serialize>(
     to: &mut PipeWriter,
     value: &T,

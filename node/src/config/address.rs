@@ -6,18 +6,14 @@ use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use std::net::{IpAddr, SocketAddr};
 
-/// What an address is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// A daemon to join.
     Join,
-    /// To listen on.
     Listen,
     /// To tell others.
     Announce,
 }
 
-/// Reads the addresses of a key.
 pub(super) fn addresses(
     key: &'static str,
     usage: Use,

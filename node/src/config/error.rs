@@ -22,15 +22,12 @@ pub enum ConfigError {
     Invalid {
         /// The line of the file, or the flag.
         place: Place,
-        /// What is wrong and what to do.
+        /// The problem and what to do.
         message: String,
     },
     /// The file exists already and may not be replaced.
-    #[error("{} exists already; give another --to, or --force to replace it", path.display())]
-    Exists {
-        /// The path of the file.
-        path: PathBuf,
-    },
+    #[error("{} exists already; give another --to, or --force to replace it", .0.display())]
+    Exists(PathBuf),
     /// The file cannot be written.
     #[error("{}: cannot be written: {reason}", path.display())]
     Unwritable {

@@ -4,8 +4,7 @@
 use super::address::{Use, addresses};
 use super::error::{Wrong, explain};
 use super::overrides::Overrides;
-use super::rate::RawRate;
-use super::raw::RawConfig;
+use super::raw::{RawConfig, RawRate};
 use super::trainers::{check_attached, island};
 use super::watch::watch;
 use super::{Config, ConfigError, DaemonConfig, NetworkConfig, RunConfig};

@@ -5,19 +5,17 @@ mod address;
 mod error;
 mod load;
 mod overrides;
-mod rate;
 mod raw;
 mod template;
 mod trainers;
 mod watch;
 
 pub use error::{ConfigError, Place};
-pub use overrides::{Overrides, Variable, environment};
-pub(crate) use rate::RawRate;
-pub use template::{Replace, template, write_template};
-pub use trainers::IslandConfig;
-pub use watch::WatchConfig;
-pub(crate) use watch::as_share;
+pub use overrides::{Overrides, TrainerArg, Variable, environment};
+pub(crate) use raw::RawRate;
+pub use template::{Replace, write_template};
+pub(crate) use trainers::IslandConfig;
+pub(crate) use watch::{WatchConfig, as_share};
 
 use libp2p::Multiaddr;
 use murmurate_net::congestion::{Congestion, Limits};
@@ -138,7 +136,7 @@ pub struct DaemonConfig {
     pub stay: bool,
     /// Device that trains.
     pub device: DeviceChoice,
-    /// When it leaves by itself, and what it keeps of the run.
+    /// Its reasons to leave by itself, and its records of the run.
     pub watch: WatchConfig,
 }
 

@@ -2,56 +2,86 @@
 //! (`MURMURATE_RUN_ROUNDS=500` is `run.rounds = 500`), and over them the flags of the command line.
 
 use super::error::Place;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use toml::{Table, Value};
 
+/// Where a daemon's trainer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TrainerArg {
+    /// From a training loop that attaches to the daemon
+    Attach,
+}
+
 /// Values of the flags. `None`, `false` and an empty list keep the file's value.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Overrides {
-    /// `--name`.
-    pub name: Option<String>,
-    /// `--preset`.
-    pub preset: Option<String>,
-    /// `--seed`.
-    pub seed: Option<u64>,
-    /// `--rounds`.
-    pub rounds: Option<u64>,
-    /// `--start-with`.
-    pub start_with: Option<u32>,
-    /// `--data`.
-    pub data: Option<String>,
-    /// `--init`.
-    pub init: Option<PathBuf>,
-    /// `--open`.
-    pub open: bool,
-    /// `--key`.
-    pub key: Option<PathBuf>,
-    /// `--listen`, may be repeated.
-    pub listen: Vec<String>,
-    /// `--join`, may be repeated.
-    pub join: Vec<String>,
-    /// `--no-mdns`.
-    pub no_mdns: bool,
-    /// `--relay`.
-    pub relay: bool,
-    /// `--dir`.
+    /// The daemon's directory: identity, lock, checkpoint. The same directory means the same peer
+    #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// `--daemon-name`.
-    pub daemon_name: Option<String>,
-    /// `--http`.
-    pub http: Option<String>,
-    /// `--http-public`.
-    pub http_public: bool,
-    /// Keys that variables of the environment set. Flags override them.
-    pub environment: Vec<Variable>,
-    /// `--trainer attach`, or a command to supervise.
-    pub attached: bool,
-    /// `--device`.
+    /// Address of a daemon of the run, as printed by it; may be given several times
+    #[arg(long, value_name = "MULTIADDR")]
+    pub join: Vec<String>,
+    /// Address to listen on; may be given several times
+    #[arg(long, value_name = "MULTIADDR")]
+    pub listen: Vec<String>,
+    /// The name of a run that this daemon founds, or of an open run
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Strategy preset, such as diloco; `murmurate strategies` lists all
+    #[arg(long)]
+    pub preset: Option<String>,
+    /// Enter a run with its key, as the owner; `murmurate run-key` makes one
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Let everyone in who knows the run's name and an address: for public experiments
+    #[arg(long)]
+    pub open: bool,
+    /// Seed for everything that is equal on all daemons
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Number of rounds; 0 means until told to stop
+    #[arg(long)]
+    pub rounds: Option<u64>,
+    /// Number of daemons, including this one, that a fresh run waits for
+    #[arg(long, value_name = "COUNT")]
+    pub start_with: Option<u32>,
+    /// Data: a path, or `bundled`
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<String>,
+    /// Model to start from, the same for all daemons: a file or folder as `murmurate export` writes
+    #[arg(long, value_name = "PATH")]
+    pub init: Option<PathBuf>,
+    /// Device that trains: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
+    #[arg(long)]
     pub device: Option<String>,
-    /// `--until-accuracy`.
+    /// Leave when an evaluation reaches this accuracy; exit with an error if none does
+    #[arg(long, value_name = "SHARE")]
     pub until_accuracy: Option<f64>,
-    /// `--until-loss`.
+    /// Leave when an evaluation reaches this loss, in nats; exit with an error if none does
+    #[arg(long, value_name = "LOSS")]
     pub until_loss: Option<f64>,
+    /// Wait for a training loop in another process instead of training here: PyTorch, JAX, NumPy
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub trainer: Option<TrainerArg>,
+    /// Do not look for peers on the local network
+    #[arg(long)]
+    pub no_mdns: bool,
+    /// Relay for daemons of this run that cannot be dialled
+    #[arg(long)]
+    pub relay: bool,
+    /// A name that others show beside this daemon's id
+    #[arg(long, value_name = "NAME")]
+    pub daemon_name: Option<String>,
+    /// Address of the HTTP server with /status and /metrics
+    #[arg(long, value_name = "IP:PORT")]
+    pub http: Option<String>,
+    /// Allow an --http address that is reachable from other machines
+    #[arg(long)]
+    pub http_public: bool,
+    /// Keys that variables of the environment set. Flags override them
+    #[arg(skip)]
+    pub environment: Vec<Variable>,
 }
 
 impl Overrides {
@@ -82,7 +112,7 @@ impl Overrides {
         let set = |given: bool, to: bool| given.then_some(Value::Boolean(to));
         let number = |v: Option<f64>| v.map(Value::Float);
         let start_with = self.start_with.map(u64::from);
-        let kind = self.attached.then(|| Value::from("attached"));
+        let kind = self.trainer.map(|_| Value::from("attached"));
         let all = [
             ("--name", ["run", "name"], text(&self.name)),
             ("--preset", ["strategy", "preset"], text(&self.preset)),
@@ -139,11 +169,8 @@ const LISTS: [&str; 4] = ["listen", "join", "announce", "http_names"];
 /// A key that a variable sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable {
-    /// The variable's name.
     pub(super) name: String,
-    /// The section, and the key in it.
     pub(super) key: [String; 2],
-    /// The value.
     pub(super) value: Value,
 }
 

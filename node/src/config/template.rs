@@ -5,7 +5,7 @@ use crate::store::write_atomically;
 use std::path::Path;
 
 /// The file's text. Every value in it is the default.
-pub fn template() -> &'static str {
+pub(crate) fn template() -> &'static str {
     include_str!("template.toml")
 }
 
@@ -15,9 +15,7 @@ pub fn template() -> &'static str {
 /// If the file exists and `replace` is [`Replace::Never`], or if it cannot be written.
 pub fn write_template(path: &Path, replace: Replace) -> Result<(), ConfigError> {
     if replace == Replace::Never && path.exists() {
-        return Err(ConfigError::Exists {
-            path: path.to_owned(),
-        });
+        return Err(ConfigError::Exists(path.to_owned()));
     }
     let unwritable = |reason: String| ConfigError::Unwritable {
         path: path.to_owned(),

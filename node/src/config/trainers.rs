@@ -45,7 +45,6 @@ pub(super) fn island(raw: &RawIsland, strategy: &Strategy) -> Result<IslandConfi
     Ok(IslandConfig { ranks })
 }
 
-/// Checks that an attached trainer can do what the strategy asks for.
 pub(super) fn check_attached(task: &TaskConfig, strategy: &Strategy) -> Result<(), Wrong> {
     if !matches!(task, TaskConfig::Attached(_)) {
         return Ok(());

@@ -6,7 +6,7 @@ use crate::goal::Target;
 use crate::telemetry::{Collector, collector};
 use std::path::PathBuf;
 
-/// When this daemon leaves by itself, and what it keeps of its run.
+/// The reasons for which this daemon leaves by itself, and its records of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WatchConfig {
     /// Evaluations that end this daemon's part.

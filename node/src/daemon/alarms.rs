@@ -1,15 +1,13 @@
-//! What is wrong with the swarm, on the console: who reads only a daemon's output hears that it trains alone, that
+//! Troubles of the swarm, on the console: who reads only a daemon's output hears that it trains alone, that
 //! others are gone or that its work does not count, and when that is over. Other troubles have lines of their own:
 //! rounds in a row without an agreed result, while the model stands still however long the daemons train, and
 //! links that go through another daemon because no direct way was found.
 
 use crate::api::{Trouble, TroubleKind};
 use crate::net::Path;
-use murmurate_protocol::{Event, PeerId, Round};
-use std::collections::BTreeMap;
+use murmurate_protocol::{Event, PeerId, Round, SortedMap};
 use std::time::{Duration, Instant};
 
-/// The troubles that are printed.
 const PRINTED: [TroubleKind; 4] = [
     TroubleKind::Isolated,
     TroubleKind::NoResult,
@@ -17,7 +15,6 @@ const PRINTED: [TroubleKind; 4] = [
     TroubleKind::PeersLost,
 ];
 
-/// Pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// How long a trouble lasts before it is printed: links come and go.
@@ -29,20 +26,17 @@ const QUIET: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 struct Alarm {
     since: Instant,
-    /// When it was printed, and as what.
     printed: Option<(Instant, String)>,
     over: bool,
 }
 
-/// The troubles of a daemon, as far as they were printed.
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
     looked: Option<Instant>,
-    alarms: BTreeMap<TroubleKind, Alarm>,
+    alarms: SortedMap<TroubleKind, Alarm>,
 }
 
 impl Alarms {
-    /// Due every few seconds.
     pub(super) fn are_due(&mut self, now: Instant) -> bool {
         let due = self
             .looked
@@ -53,7 +47,6 @@ impl Alarms {
         due
     }
 
-    /// The lines to print now.
     pub(super) fn lines(&mut self, now: Instant, troubles: &[Trouble]) -> Vec<String> {
         let mut lines = Vec::new();
         for trouble in troubles.iter().filter(|it| PRINTED.contains(&it.kind)) {
@@ -161,7 +154,7 @@ impl VoidRounds {
 
 /// The links that were said to go through another daemon. Bounded by the number of links.
 #[derive(Debug, Default)]
-pub(super) struct Detours(BTreeMap<PeerId, Option<PeerId>>);
+pub(super) struct Detours(SortedMap<PeerId, Option<PeerId>>);
 
 /// What there is to say of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +190,7 @@ impl Detours {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_begins;
     use murmurate_protocol::{Digest, FragmentId};
 
     fn trouble(kind: TroubleKind, text: &str) -> Trouble {
@@ -263,10 +257,7 @@ mod tests {
         let told = (0..4).filter_map(|round| rounds.observe(&void(round, 0)));
         assert_eq!(told.count(), 0);
         let text = rounds.observe(&void(4, 0)).unwrap();
-        assert!(
-            text.starts_with("the last 5 rounds had no result"),
-            "{text}"
-        );
+        assert_begins(&text, "the last 5 rounds had no result");
         assert!(text.contains("strategy.deadlines.ceiling_ms"), "{text}");
         // Another fragment of the same round.
         assert_eq!(rounds.observe(&void(4, 1)), None);
@@ -279,10 +270,7 @@ mod tests {
             rounds: Round(60),
         };
         let text = rounds.observe(&finished).unwrap();
-        assert!(
-            text.starts_with("the last 60 of 60 rounds had no result"),
-            "{text}"
-        );
+        assert_begins(&text, "the last 60 of 60 rounds had no result");
         assert!(rounds.failure().is_some());
     }
 

@@ -17,13 +17,10 @@ pub(super) struct Console {
     pub(super) status: StatusHandle,
     /// Prints for the terminal, or JSON lines for a program.
     pub(super) printer: Printer,
-    /// The event log.
     pub(super) log: EventLog,
     /// Traces and metrics for a collector, if the configuration names one.
     pub(super) telemetry: Option<Telemetry>,
-    /// Address of the HTTP server.
     http: String,
-    /// When the links were last read.
     pub(super) links_read: Instant,
     /// What the daemon says of itself to others.
     pub(super) voice: Voice,
@@ -33,10 +30,9 @@ pub(super) struct Console {
     pub(super) other_data: Vec<PeerId>,
     /// The links that were said to go through another daemon.
     pub(super) detours: Detours,
-    /// What is wrong, as far as it was printed.
+    /// The troubles, as far as they were printed.
     pub(super) alarms: Alarms,
     addresses: Vec<String>,
-    /// The name of the run, if it is open.
     open: Option<String>,
 }
 
@@ -53,7 +49,7 @@ impl Console {
         let telemetry = collector
             .map(|collector| Telemetry::start(collector, &status.status()))
             .transpose()
-            .map_err(|reason| DaemonError::Telemetry { reason })?;
+            .map_err(DaemonError::Telemetry)?;
         Ok(Self {
             status,
             printer: Printer::new(mode).until(config.daemon.watch.target),
@@ -71,7 +67,6 @@ impl Console {
         })
     }
 
-    /// Shows an address at which others can join.
     pub(super) fn listening(&mut self, address: String) {
         tracing::info!(address, "listening");
         self.addresses.push(address);
@@ -85,7 +80,6 @@ impl Console {
         );
     }
 
-    /// The addresses at which others can join.
     pub(super) fn addresses(&self) -> &[String] {
         &self.addresses
     }

@@ -10,28 +10,25 @@ use blake3::Hash;
 use libp2p::Multiaddr;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, ROLL_PEERS_MAX};
 use murmurate_protocol::wire::{PeerRecord, RecordFields};
-use murmurate_protocol::{PeerId, RunId, Site, SiteFinder, Time, View};
+use murmurate_protocol::{PeerId, RunId, Site, SiteFinder, SortedMap, SortedSet, Time, View};
 use murmurate_trust::Role;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinHandle;
 
-/// What a daemon keeps about others.
 #[derive(Debug)]
 pub(super) struct Contacts {
     /// Peers to dial after a restart.
     pub(super) acquaintances: Acquaintances,
     /// The register of members.
     pub(super) roll: Roll,
-    /// Which records were checked.
     pub(super) records: RecordChecks,
     /// The same for messages about the places of a grid.
     pub(super) rolls: RecordChecks,
     /// Linked peers that take no part in rounds, by their certificates.
-    pub(super) bystanders: BTreeMap<PeerId, Role>,
-    /// Measures the site of this daemon.
+    pub(super) bystanders: SortedMap<PeerId, Role>,
     pub(super) site: SiteFinder,
 }
 
@@ -43,7 +40,6 @@ pub(super) fn finder(me: PeerId, config: &NetworkConfig) -> SiteFinder {
 }
 
 impl Contacts {
-    /// The contacts of the daemon with this configuration.
     pub(super) fn new(
         config: &Config,
         membership: Arc<Membership>,
@@ -56,7 +52,7 @@ impl Contacts {
             roll: Roll::new(dir, membership),
             records: RecordChecks::default(),
             rolls: RecordChecks::of_rolls(),
-            bystanders: BTreeMap::new(),
+            bystanders: SortedMap::new(),
         }
     }
 
@@ -91,13 +87,12 @@ pub(super) struct Acquaintances {
     run: RunId,
     me: PeerId,
     known: KnownPeers,
-    /// The ports of the earlier life.
     ports: Ports,
     /// Those of whom the file said that they were there at the end of the earlier life.
     companions: Vec<PeerId>,
     looks: u32,
     looked: Option<Instant>,
-    /// Set while the file lacks what is known.
+    /// Set while the file lacks a change of the known peers or ports.
     stale: bool,
     saving: Option<JoinHandle<()>>,
 }
@@ -124,17 +119,14 @@ impl Acquaintances {
         (acquaintances, warning)
     }
 
-    /// The ports on which this daemon listened in its earlier life.
     pub(super) fn ports(&self) -> &Ports {
         &self.ports
     }
 
-    /// The peers that were there at the end of the earlier life.
     pub(super) fn companions(&self) -> &[PeerId] {
         &self.companions
     }
 
-    /// Remembers the port of an address on which this daemon listens.
     pub(super) fn listening(&mut self, address: &Multiaddr) {
         self.stale |= self.known.ports.remember(address);
     }
@@ -236,7 +228,6 @@ const UNREAD_PER_BLAME: u32 = 256;
 /// Checked records that are remembered: two of each peer of a full view.
 const REMEMBERED_MAX: usize = 512;
 
-/// A sender's budget.
 #[derive(Debug)]
 struct Budget {
     checks: f64,
@@ -244,23 +235,21 @@ struct Budget {
     unread: u32,
 }
 
-/// Budgets of the senders, and what was checked. A signature costs far more to check than to make up, so a sender
+/// Budgets of the senders, and the checked records. A signature costs far more to check than to make up, so a sender
 /// has a budget of checks, and a record that was checked before costs none.
 #[derive(Debug)]
 pub(super) struct RecordChecks {
     /// Records of one sender that are checked at once.
     most: f64,
-    /// Checked records that are remembered.
     remembered: usize,
-    budgets: BTreeMap<PeerId, Budget>,
-    good: BTreeSet<[u8; 32]>,
+    budgets: SortedMap<PeerId, Budget>,
+    good: SortedSet<[u8; 32]>,
     oldest: VecDeque<[u8; 32]>,
 }
 
 /// What came of a message with records.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Checked {
-    /// The records with good signatures.
     pub(super) good: Vec<PeerRecord>,
     /// Set by a wrong signature.
     pub(super) forged: bool,
@@ -279,8 +268,8 @@ impl RecordChecks {
         Self {
             most,
             remembered,
-            budgets: BTreeMap::new(),
-            good: BTreeSet::new(),
+            budgets: SortedMap::new(),
+            good: SortedSet::new(),
             oldest: VecDeque::new(),
         }
     }
@@ -290,7 +279,7 @@ impl RecordChecks {
         Self::up_to(ROLL_PEERS_MAX as f64, ROLL_PEERS_MAX)
     }
 
-    /// Checks the records of one message. What is over the sender's budget is dropped unread.
+    /// Checks the records of one message. New ones over the sender's budget are dropped unread.
     pub(super) fn check(
         &mut self,
         from: PeerId,

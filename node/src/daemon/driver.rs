@@ -30,9 +30,7 @@ use tokio::sync::mpsc;
 /// Faults, splits and lies that a daemon was started with.
 #[derive(Debug)]
 pub(super) struct OnRequest {
-    /// Faults of its own process.
     pub(super) faults: Faults,
-    /// Splits from others.
     pub(super) splits: Splits,
     /// Lies to the others.
     pub(super) liar: Option<Liar>,
@@ -57,25 +55,20 @@ pub(super) struct Driver {
     pub(super) depot: Arc<Depot>,
     /// Perform the peer's orders on their threads.
     pub(super) lanes: Lanes,
-    /// What is kept about other daemons.
+    /// Knowledge about other daemons.
     pub(super) contacts: Contacts,
-    /// Output for the operator.
     pub(super) console: Console,
     /// Counts bytes before the codec.
     pub(super) payload: Payload,
-    /// Faults and lies that the daemon was started with.
     pub(super) on_request: OnRequest,
     /// Logs the peer's inputs and outputs.
     pub(super) trace: Trace,
     /// Judges evaluations.
     pub(super) judge: Judge,
-    /// Writes metrics, if they were requested.
     pub(super) metrics: Option<Metrics>,
-    /// Collects the reasons for the daemon's end.
     pub(super) ending: Ending,
 }
 
-/// The sources of the loop's inputs.
 pub(super) struct Sources {
     pub(super) answers: mpsc::Receiver<Answer>,
     pub(super) events: mpsc::Receiver<NetEvent>,
@@ -83,7 +76,6 @@ pub(super) struct Sources {
 }
 
 impl Driver {
-    /// Runs until the peer has left.
     pub(super) async fn run(&mut self, mut sources: Sources) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -186,18 +178,15 @@ impl Driver {
         }
     }
 
-    /// Tells the operator.
     pub(super) fn note(&self, text: &str) {
         self.console.printer.note(text);
     }
 
-    /// Adds an entry to the event log.
     pub(super) fn log(&mut self, what: Kind) {
         let (now, round) = (self.clock.now(), self.peer.round().0);
         self.console.log.add(now, round, what);
     }
 
-    /// Triggers a fault that the daemon was started with.
     pub(super) fn strike(&mut self, fault: Fault) {
         self.console.printer.fault(fault, self.peer.round().0);
         faults::trigger(fault);

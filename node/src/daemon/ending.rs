@@ -7,8 +7,7 @@ use crate::store::random_bytes;
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use murmurate_protocol::wire::Setting;
-use murmurate_protocol::{PeerId, Phase, Round};
-use std::collections::{BTreeMap, BTreeSet};
+use murmurate_protocol::{PeerId, Phase, Round, SortedMap, SortedSet};
 use std::time::{Duration, Instant};
 
 /// How long the network may take to end.
@@ -21,10 +20,10 @@ const REFUSALS_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Join {
     /// Those that an address names and that have not refused yet.
-    left: BTreeSet<PeerId>,
+    left: SortedSet<PeerId>,
     /// Addresses without a peer's id.
     unnamed: usize,
-    refusals: BTreeSet<PeerId>,
+    refusals: SortedSet<PeerId>,
 }
 
 impl Join {
@@ -38,7 +37,7 @@ impl Join {
         Self {
             unnamed: left.iter().filter(|peer| peer.is_none()).count(),
             left: left.into_iter().flatten().collect(),
-            refusals: BTreeSet::new(),
+            refusals: SortedSet::new(),
         }
     }
 
@@ -59,18 +58,17 @@ impl Join {
     }
 }
 
-/// What is known about the daemon's end.
+/// The reasons for the daemon's end, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     /// The peers to join.
     pub(super) join: Join,
     /// Daemons of other runs that the operator was told of.
-    pub(super) strangers: BTreeSet<PeerId>,
+    pub(super) strangers: SortedSet<PeerId>,
     /// Set once the operator was told that members refuse this daemon.
     pub(super) told_refusal: bool,
     /// Set once the peer has left. Then the driver's loop ends.
     pub(super) left: bool,
-    /// The error that ended the daemon, if any.
     pub(super) error: Option<DaemonError>,
     /// Peers that refused this one, or that this one refused.
     pub(super) refused: Vec<RefusedBy>,
@@ -86,12 +84,10 @@ pub(super) struct Ending {
     pub(super) unsaved: Option<String>,
     /// How often the operator asked the daemon to leave.
     pub(super) interrupts: u32,
-    /// Another daemon with this one's identity.
     pub(super) elsewhere: Elsewhere,
 }
 
 impl Ending {
-    /// Ends the daemon with an error.
     pub(super) fn fail(&mut self, error: DaemonError) {
         self.error = Some(error);
         self.left = true;
@@ -101,9 +97,7 @@ impl Ending {
     pub(super) fn join_failed(&mut self) {
         self.error = Some(match self.refused.first() {
             Some(refused) => refused.clone().into(),
-            None => DaemonError::Unreachable {
-                bootstrap: self.bootstrap.clone(),
-            },
+            None => DaemonError::Unreachable(self.bootstrap.clone()),
         });
     }
 
@@ -153,7 +147,6 @@ const SETTINGS_WAIT: Duration = Duration::from_secs(2);
 /// A refusal that waits for the other end's settings.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// The refusal.
     pub(super) refused: RefusedBy,
     /// Set where the link is to end.
     pub(super) ends: bool,
@@ -166,13 +159,12 @@ pub(super) struct Held {
 /// run do not fit, each tells the other its settings, and the line names those that differ.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    told: BTreeMap<PeerId, Instant>,
-    held: BTreeMap<PeerId, Held>,
+    told: SortedMap<PeerId, Instant>,
+    held: SortedMap<PeerId, Held>,
     settings: Vec<Setting>,
 }
 
 impl Refusals {
-    /// No refusals yet, of a daemon with these settings.
     pub(super) fn new(settings: Vec<Setting>) -> Self {
         Self {
             settings,
@@ -180,7 +172,6 @@ impl Refusals {
         }
     }
 
-    /// This daemon's settings.
     pub(super) fn settings(&self) -> &[Setting] {
         &self.settings
     }
@@ -284,21 +275,17 @@ fn any_patience() -> Duration {
     PATIENCE_APART * u32::from(first) / 256
 }
 
-/// What a daemon does about another one with its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// There is none, or nothing is new.
     Nothing,
-    /// It says so.
     Says,
     /// It says so, and stops soon.
     Leaves,
-    /// It stops now.
     Stops,
 }
 
 impl Elsewhere {
-    /// True while another one is there.
     pub(super) const fn is_there(&self) -> bool {
         self.since.is_some()
     }
@@ -308,7 +295,7 @@ impl Elsewhere {
         self.stops.map_or(phase, |_| Phase::Leaving)
     }
 
-    /// What to do about what was heard of another one, in this daemon's round.
+    /// The verdict on the last vitals of another one, in this daemon's round.
     pub(super) fn judge(
         &mut self,
         seen: Option<&SeenElsewhere>,
@@ -359,10 +346,9 @@ impl Elsewhere {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{address_with_peer, to_libp2p};
+    use crate::net::tests::{address_with_peer, to_libp2p};
     use libp2p::identity::Keypair;
     use murmurate_protocol::PeerId;
-    use murmurate_protocol::vitals::Vitals;
     use murmurate_protocol::wire::Reason;
 
     fn peer() -> PeerId {
@@ -412,22 +398,7 @@ mod tests {
     }
 
     fn seen(heard: Instant, round: u64, phase: Phase) -> SeenElsewhere {
-        let vitals = Vitals {
-            peer: PeerId::from_bytes([1; 32]),
-            sequence: 9,
-            unix_ms: 9,
-            name: None,
-            version: "1.0.0".to_owned(),
-            round: Round(round),
-            phase,
-            waiting: None,
-            steps_per_s: None,
-            loss: None,
-            accuracy: None,
-            last_round: None,
-            memory: None,
-            saved_round: None,
-        };
+        let vitals = crate::tests::vitals(PeerId::from_bytes([1; 32]), round, phase);
         SeenElsewhere { vitals, heard }
     }
 

@@ -126,11 +126,8 @@ pub enum DaemonError {
         source: murmurate_strategies::state::StateError,
     },
     /// The peer's snapshot in the checkpoint cannot be read.
-    #[error("the checkpoint in {dir} has an unreadable snapshot (move it away to start afresh)")]
-    Snapshot {
-        /// The daemon's directory.
-        dir: String,
-    },
+    #[error("the checkpoint in {0} has an unreadable snapshot (move it away to start afresh)")]
+    Snapshot(String),
     /// The peer's inputs cannot be recorded.
     #[error("--record: {}: {reason}", path.display())]
     Record {
@@ -140,32 +137,20 @@ pub enum DaemonError {
         reason: String,
     },
     /// No peer of the run could be reached.
-    #[error("no daemon of the run could be reached{}", unreachable(.bootstrap.as_deref()))]
-    Unreachable {
-        /// The last address tried, with the reason of its failure.
-        bootstrap: Option<String>,
-    },
+    #[error("no daemon of the run could be reached{}", unreachable(.0.as_deref()))]
+    Unreachable(Option<String>),
     /// A peer to join does not fit, or does not accept this one.
     #[error("{0}")]
     Refused(RefusedBy),
     /// All rounds are done, and the run does not accept this daemon any more.
-    #[error("all rounds are complete, but they are no part of the run: {} {}", trouble.text, trouble.action)]
-    NoMember {
-        /// What is wrong.
-        trouble: Trouble,
-    },
+    #[error("all rounds are complete, but they are no part of the run: {} {}", .0.text, .0.action)]
+    NoMember(Trouble),
     /// The daemon left without a checkpoint of its last rounds.
-    #[error("{reason}; the last checkpoint is intact, the training since then is lost")]
-    Unsaved {
-        /// The disk's error.
-        reason: String,
-    },
+    #[error("{0}; the last checkpoint is intact, the training since then is lost")]
+    Unsaved(String),
     /// The trainer cannot go on, so the peer left.
-    #[error("{reason}")]
-    Stopped {
-        /// What failed.
-        reason: String,
-    },
+    #[error("{0}")]
+    Stopped(String),
     /// All rounds are done, and the goal is not reached.
     #[error(
         "{}: ended at {:.4} after {rounds} rounds, {}; give more --rounds or {}",
@@ -189,11 +174,8 @@ pub enum DaemonError {
         source: std::io::Error,
     },
     /// Traces and metrics cannot be exported.
-    #[error("`daemon.otlp`: {reason}")]
-    Telemetry {
-        /// The exporter's error.
-        reason: String,
-    },
+    #[error("`daemon.otlp`: {0}")]
+    Telemetry(String),
     /// Another daemon has this one's identity.
     #[error(
         "this identity runs elsewhere, so this daemon stops: another one has the same identity.key, as a copied \

@@ -21,7 +21,6 @@ pub(super) struct Judge {
     reached: bool,
 }
 
-/// What follows from an evaluation.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Verdict {
     /// The evaluation of parameters to keep, which have the lowest loss so far.
@@ -42,7 +41,6 @@ impl Judge {
         }
     }
 
-    /// Judges the parameters that open a round.
     pub(super) fn look(&mut self, round: u64, found: &Evaluation) -> Verdict {
         self.last = Some(*found);
         let mut keep = false;
@@ -76,7 +74,7 @@ impl Judge {
         })
     }
 
-    /// What was not reached, at the end of all rounds.
+    /// The goal that was missed at the end of all rounds, if any.
     pub(super) fn missed(&self) -> Option<Missed> {
         if self.reached {
             return None;

@@ -1,6 +1,5 @@
 //! The daemon: builds all parts, connects them, and ends them in order.
 
-mod agreed;
 mod alarms;
 mod clock;
 mod console;
@@ -21,7 +20,8 @@ mod trace;
 mod trainer;
 
 pub use clock::SteadyClock;
-pub use error::{DaemonError, RefusedBy};
+pub use error::DaemonError;
+pub(crate) use error::RefusedBy;
 pub use recording::BINARY;
 pub use trainer::built_in;
 
@@ -307,14 +307,14 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
         tokio::task::block_in_place(|| supervisor.finish());
     }
     if let Some(reason) = ending.unsaved {
-        return Err(DaemonError::Unsaved { reason });
+        return Err(DaemonError::Unsaved(reason));
     }
     if let Some(reason) = ending.stopped.filter(|_| ending.interrupts == 0) {
-        return Err(DaemonError::Stopped { reason });
+        return Err(DaemonError::Stopped(reason));
     }
     let refused = status.troubles.into_iter().find(|it| it.kind.is_refusal());
     if let Some(trouble) = refused.filter(|_| all_done) {
-        return Err(DaemonError::NoMember { trouble });
+        return Err(DaemonError::NoMember(trouble));
     }
     match judge.missed().filter(|_| all_done) {
         Some(missed) => Err(DaemonError::Missed { missed, rounds }),

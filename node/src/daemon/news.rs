@@ -7,11 +7,10 @@ use crate::net::{self, GateError, ListenFailure, NetEvent};
 use libp2p::Multiaddr;
 use murmurate_protocol::wire::{MembershipMessage, Message, PeerRecord, WireError, decode_within};
 use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, Site, SliceId};
-use murmurate_trust::{Overused, Role};
+use murmurate_trust::{Overused, Refusal, Role};
 use std::time::{Duration, Instant};
 
 impl Driver {
-    /// Handles one network event.
     pub(super) fn on_net(&mut self, event: NetEvent) {
         let role = event.link();
         let role = role.and_then(|peer| self.contacts.bystanders.get(&peer).copied());
@@ -68,7 +67,7 @@ impl Driver {
             }
             NetEvent::Overused(overused) => self.overused(&overused),
             NetEvent::Banned { peer, what } => self.banned(peer, &what),
-            NetEvent::Dismissed(peer) => self.dismissed(peer),
+            NetEvent::Dismissed(peer, why) => self.dismissed(peer, why),
             NetEvent::TurnedAway {
                 peer,
                 error,
@@ -121,17 +120,12 @@ impl Driver {
         });
     }
 
-    fn dismissed(&self, peer: PeerId) {
+    fn dismissed(&self, peer: PeerId, why: Refusal) {
         self.console.status.with(|o| o.dismissed(peer));
         // Of a banned one was said why.
-        if self.contacts.roll.is_banned(&peer) {
-            return;
+        if why != Refusal::Banned {
+            self.note(&no_longer_a_member(peer, why));
         }
-        let text = format!(
-            "daemon {peer} is no longer a member (it was revoked, its certificate ended, or its invite was used up \
-             by others); the link to it is closed"
-        );
-        self.note(&text);
     }
 
     fn on_bulk(&mut self, event: BulkEvent) {
@@ -277,7 +271,6 @@ impl Driver {
         checked.good.len() == count
     }
 
-    /// The signatures of a message have been checked.
     pub(super) fn on_checked(&mut self, from: PeerId, message: Option<Message>) {
         self.lanes.checked(from);
         match message {
@@ -347,7 +340,6 @@ impl Driver {
         self.look_for_site();
     }
 
-    /// Looks whether the peers nearby show another site.
     fn look_for_site(&mut self) {
         if !self.looks_for_a_site() {
             return;
@@ -377,4 +369,13 @@ fn again(retry_in: Option<Duration>) -> String {
         || "given up".to_owned(),
         |wait| format!("trying again in {wait:.0?}"),
     )
+}
+
+pub(super) fn no_longer_a_member(peer: PeerId, why: Refusal) -> String {
+    let why = match why {
+        Refusal::Revoked => "it was revoked, or who let it in was",
+        Refusal::Flaw(_) => "its certificate has ended",
+        _ => "others used its invite before it",
+    };
+    format!("daemon {peer} is no longer a member: {why}; the link to it is closed")
 }

@@ -13,12 +13,11 @@ use crate::progress::duration;
 use crate::splits::SplitChange;
 use murmurate_protocol::wire::{MembershipMessage, Message, PeerRecord, Setting};
 use murmurate_protocol::{
-    Directive, Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Remote, Round, Wait,
+    Directive, Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Remote, Round,
+    SortedSet, Wait,
 };
-use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// Missing daemons that one line names.
 const MISSING_NAMED_MAX: usize = 4;
 
 /// Keys of another configuration that the event log names.
@@ -255,7 +254,6 @@ impl Driver {
         }
     }
 
-    /// A peer that does not fit says its settings.
     pub(super) fn settings_of(&mut self, peer: PeerId, theirs: &[Setting]) {
         if let Some(held) = self.ending.told.compared(peer, theirs) {
             self.release(held);
@@ -291,7 +289,6 @@ impl Driver {
             .refused(refused, self.peer.phase() == Phase::Join);
     }
 
-    /// Begins or ends a split that the daemon was started with.
     fn split_on_request(&mut self, round: Round, phase: Phase) {
         match self.on_request.splits.due(round, phase) {
             None => {}
@@ -301,7 +298,7 @@ impl Driver {
             }
             Some(SplitChange::Healed(peers)) => {
                 self.console.printer.split(round.0, 0);
-                let _ = self.net.block(BTreeSet::new());
+                let _ = self.net.block(SortedSet::new());
                 // The other end may have dialled in vain, and pauses. Whichever end comes last dials.
                 let known = peers.iter().filter_map(|peer| self.peer.view().get(*peer));
                 let records: Vec<PeerRecord> = known.filter_map(Remote::record).cloned().collect();

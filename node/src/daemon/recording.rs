@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// Entries that may wait in the queue.
 const ENTRIES_WAITING_MAX: usize = 4096;
 
 /// Bytes that may wait in the queue, which bounds the memory that a slow disk costs.
@@ -27,7 +26,7 @@ pub const BINARY: &str = env!("CARGO_PKG_VERSION");
 
 /// A destination of a record.
 trait Sink: Write + Send + 'static {
-    /// Flushes what was written to stable storage.
+    /// Flushes the written bytes to stable storage.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -107,7 +106,6 @@ impl Recording {
         }
     }
 
-    /// Appends an output of the peer.
     pub(super) fn output(&mut self, output: &Output) {
         if self.queue.is_some() {
             self.recorder.output(output);

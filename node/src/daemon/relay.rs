@@ -5,7 +5,7 @@
 use super::DaemonError;
 use super::contacts::{Acquaintances, Contacts};
 use super::ending::{Ending, SHUTDOWN_WAIT};
-use super::news::listen_failed;
+use super::news::{listen_failed, no_longer_a_member};
 use super::setup::network_config;
 use super::start::ending;
 use crate::bulk::{BulkLimits, NoStore};
@@ -23,7 +23,6 @@ use tokio::sync::mpsc;
 /// Time between two looks at the operator's orders.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What a relay has beside its network.
 struct Relay {
     peer: String,
     printer: Printer,
@@ -96,9 +95,8 @@ impl Relay {
             {
                 self.printer.note(&overused.to_string());
             }
-            NetEvent::Dismissed(peer) => {
-                let text = format!("daemon {peer} is no longer a member; the link to it is closed");
-                self.printer.note(&text);
+            NetEvent::Dismissed(peer, why) => {
+                self.printer.note(&no_longer_a_member(peer, why));
             }
             NetEvent::TurnedAway {
                 peer,

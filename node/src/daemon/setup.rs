@@ -4,7 +4,7 @@
 use super::clock::WallStopwatch;
 use super::contacts::{Acquaintances, finder};
 use super::trainer::{self, Made};
-use super::{DaemonError, SteadyClock, agreed};
+use super::{DaemonError, SteadyClock};
 use crate::api::{
     About, Altered, ApiServer, Clock, Forecaster, Observer, Served, StatusHandle, TOKEN_FILE, Token,
 };
@@ -20,19 +20,20 @@ use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Manifest, Store, random_bytes};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
-use murmurate_protocol::{EVALUATE_NEVER, PeerConfig, PeerId, Plan, Pool, Snapshot, Topology};
+use murmurate_protocol::{
+    Digest, EVALUATE_NEVER, LayoutHash, PeerConfig, PeerId, Plan, Pool, Snapshot, Topology,
+};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::grid::StrategyError;
 use murmurate_strategies::plan::stores;
 use murmurate_tasks::TaskConfig;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// The parts of one daemon before they run.
 pub(super) struct Setup {
     pub(super) store: Store,
-    /// The daemon's membership in the run.
     pub(super) entered: Entered,
     pub(super) plan: Plan,
     pub(super) topology: Option<Box<dyn Topology>>,
@@ -44,13 +45,10 @@ pub(super) struct Setup {
     pub(super) snapshot: Option<Snapshot>,
     /// Keeps the trainer's process running, if it has one.
     pub(super) supervisor: Option<Supervisor>,
-    /// The best evaluation of an earlier life.
     pub(super) best: Option<Best>,
-    /// The unit of the task's loss.
     pub(super) unit: Unit,
     /// The peers of an earlier life, with a warning if they cannot be read.
     pub(super) acquaintances: (Acquaintances, Option<String>),
-    /// Message about the checkpoint that the daemon resumes from.
     pub(super) resumed: Option<String>,
 }
 
@@ -70,14 +68,14 @@ impl Setup {
         strategy.check_trainer(&*trainer)?;
         let layout = Arc::new(trainer.layout().clone());
         let (frozen, pool) = (trainer.frozen(), trainer.pool());
-        let plan = agreed::plan(config, &layout, frozen, run.rounds)?;
+        let plan_of = |rounds| plan(config, &layout, frozen, rounds);
+        let plan = plan_of(run.rounds)?;
         let expected = Expected {
             run: run.id,
             plan: plan.hash(),
             layout: plan.layout,
         };
-        let plan_of = |rounds| agreed::plan(config, &layout, frozen, rounds).ok();
-        let checkpoint = store.resume(&expected, &|rounds| Some(plan_of(rounds)?.hash()))?;
+        let checkpoint = store.resume(&expected, &|rounds| Some(plan_of(rounds).ok()?.hash()))?;
         let mut parts = Parts::new(strategy, &plan, layout.len());
         parts.ema = config.daemon.watch.ema;
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
@@ -141,7 +139,6 @@ impl Setup {
         (!lies.is_empty()).then(|| Forger::new(lies.to_vec(), self.plan.clone(), codec()))
     }
 
-    /// Starts the network on the configured addresses.
     pub(super) fn network(
         &self,
         config: &Config,
@@ -163,7 +160,29 @@ impl Setup {
     }
 }
 
-/// The network that a configuration asks for.
+/// The plan of a configuration with this number of rounds. Beside the strategy, peers agree on the seed,
+/// from which they draw initial parameters and deal the data, and on the values of the model that are
+/// not trained.
+///
+/// # Errors
+/// As [`Strategy::plan`](murmurate_strategies::grid::Strategy::plan).
+fn plan(
+    config: &Config,
+    layout: &Layout,
+    frozen: Option<Digest>,
+    rounds: u64,
+) -> Result<Plan, StrategyError> {
+    let strategy = config.strategy.clone().for_peers(config.run.start_with);
+    let mut plan = strategy.plan(config.run.id, layout, rounds)?;
+    let seed = config.run.seed.to_le_bytes();
+    plan.recipe = Digest::of(&[&plan.recipe.as_bytes()[..], &seed].concat());
+    if let Some(frozen) = frozen {
+        let both = [&plan.layout.as_bytes()[..], frozen.as_bytes()].concat();
+        plan.layout = LayoutHash::from_bytes(*Digest::of(&both).as_bytes());
+    }
+    Ok(plan)
+}
+
 pub(super) fn network_config(
     config: &Config,
     store: &Store,
@@ -271,7 +290,6 @@ fn rate_jump(config: &Config, from: &Manifest) -> Option<String> {
     })
 }
 
-/// Restores the peer and the Executor from a checkpoint.
 fn restore(
     config: &Config,
     checkpoint: &Checkpoint,
@@ -280,7 +298,7 @@ fn restore(
     let dir = || config.daemon.dir.display().to_string();
     let bytes = checkpoint.manifest().snapshot();
     let snapshot = bytes.and_then(|bytes| Snapshot::from_bytes(&bytes).ok());
-    let snapshot = snapshot.ok_or_else(|| DaemonError::Snapshot { dir: dir() })?;
+    let snapshot = snapshot.ok_or_else(|| DaemonError::Snapshot(dir()))?;
     executor
         .restore(checkpoint)
         .map_err(|source| DaemonError::Restore { dir: dir(), source })?;

@@ -20,14 +20,13 @@ use murmurate_protocol::{PeerId, Phase, Round, Waiting};
 use murmurate_strategies::DataReport;
 use std::time::{Duration, Instant};
 
-/// The most daemons that one note names.
 const PEERS_NAMED_MAX: usize = 8;
 
 /// Time between two reads of the links. A read locks their connections.
 const LINKS_EVERY: Duration = Duration::from_secs(1);
 
 impl Driver {
-    /// Says what is known at the start.
+    /// Says the notes of the start, and logs lost or changed files.
     pub(super) fn say_at_the_start(&mut self, notes: &[Option<String>]) {
         let altered = self.console.status.with(|o| o.altered_lines());
         for line in notes.iter().flatten().chain(&altered) {
@@ -38,7 +37,6 @@ impl Driver {
         }
     }
 
-    /// Updates the links in the status.
     pub(super) fn read_links(&mut self) {
         self.console.links_read = Instant::now();
         let links = self.net.links();
@@ -105,7 +103,7 @@ impl Driver {
         self.say_vitals(&waits);
     }
 
-    /// Prints what is wrong with the swarm, and when it is over.
+    /// Prints the troubles of the swarm, and when they are over.
     fn sound_alarms(&mut self) {
         let now = Instant::now();
         if !self.console.alarms.are_due(now) {
@@ -208,7 +206,6 @@ impl Driver {
         })
     }
 
-    /// Looks whether another daemon has this one's identity.
     fn look_elsewhere(&mut self) {
         let seen = self.net.vitals().elsewhere();
         let (round, at) = (self.peer.round(), Instant::now());

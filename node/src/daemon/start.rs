@@ -1,6 +1,5 @@
-//! What a daemon says and knows when it starts.
+//! What a daemon says and knows when it starts, and the settings on which it and its peers must agree.
 
-use super::agreed;
 use super::ending::{Ending, Join, Refusals};
 use super::setup::Setup;
 use crate::api::Altered;
@@ -8,11 +7,13 @@ use crate::config::Config;
 use crate::lanes::Sealer;
 use crate::store::StoreError;
 use libp2p::Multiaddr;
+use murmurate_protocol::limits::SETTINGS_MAX;
+use murmurate_protocol::wire::Setting;
 use murmurate_protocol::{Input, Plan};
 use murmurate_tasks::config::DataSource;
 use murmurate_tasks::data::ShardKind;
+use toml::{Table, Value};
 
-/// Logs what the daemon begins with.
 pub(super) fn log_start(config: &Config, setup: &Setup) {
     tracing::info!(
         preset = config.strategy.name(),
@@ -23,12 +24,12 @@ pub(super) fn log_start(config: &Config, setup: &Setup) {
     );
 }
 
-/// What is known of the end of a daemon with this configuration.
+/// The `Ending` of a daemon with this configuration that has met no other yet.
 pub(super) fn ending(config: &Config) -> Ending {
     let join = &config.network.join;
     Ending {
         join: Join::new(join),
-        told: Refusals::new(agreed::settings(config)),
+        told: Refusals::new(settings(config)),
         bootstrap: unanswered(join),
         ..Ending::default()
     }
@@ -85,7 +86,6 @@ pub(super) fn sealer(setup: &Setup) -> Result<Option<Sealer>, StoreError> {
     Ok(Some(sealer))
 }
 
-/// What the peer knows when it starts.
 pub(super) fn first_input(setup: &mut Setup, sealer: Option<&Sealer>) -> Input {
     Input::Start {
         snapshot: setup.snapshot.take(),
@@ -98,4 +98,103 @@ pub(super) fn first_input(setup: &mut Setup, sealer: Option<&Sealer>) -> Input {
 fn unanswered(join: &[Multiaddr]) -> Option<String> {
     let addresses: Vec<String> = join.iter().map(Multiaddr::to_string).collect();
     (!addresses.is_empty()).then(|| format!("{} (no answer)", addresses.join(", ")))
+}
+
+/// Keys of `[task]` that may differ between the daemons of a run.
+const OWN_TASK_KEYS: [&str; 13] = [
+    "accumulate",
+    "augmentation",
+    "batch",
+    "clip_norm",
+    "column",
+    "data",
+    "held_out",
+    "ignore",
+    "label_smoothing",
+    "missing",
+    "on_bad_record",
+    "patience_s",
+    "tokenizer",
+];
+
+/// The keys of the configuration on which model and plan depend. Two daemons that refuse each other tell
+/// each other these, to find out which of them differ.
+pub(super) fn settings(config: &Config) -> Vec<Setting> {
+    let strategy = config.strategy.clone().for_peers(config.run.start_with);
+    let mut table: Table = toml::from_str(&config.portable()).unwrap_or_default();
+    let strategy: Table = toml::from_str(&strategy.to_toml()).unwrap_or_default();
+    table.insert("strategy".to_owned(), Value::Table(strategy));
+    let mut found = Vec::new();
+    for (section, own) in [
+        ("run", &["name"][..]),
+        ("task", &OWN_TASK_KEYS),
+        ("strategy", &[]),
+    ] {
+        let Some(Value::Table(inner)) = table.get(section) else {
+            continue;
+        };
+        for (key, value) in inner.iter().filter(|(key, _)| !own.contains(&key.as_str())) {
+            flatten(&format!("{section}.{key}"), value, &mut found);
+        }
+    }
+    found.truncate(SETTINGS_MAX);
+    found
+}
+
+/// A file or a folder is not the same on all machines.
+fn is_path(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.contains('/'))
+}
+
+fn flatten(key: &str, value: &Value, into: &mut Vec<Setting>) {
+    match value {
+        Value::Table(inner) => {
+            for (name, value) in inner {
+                flatten(&format!("{key}.{name}"), value, into);
+            }
+        }
+        value if is_path(value) => {}
+        value => into.extend(Setting::new(key, &value.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Overrides;
+    use std::path::Path;
+
+    fn of(text: &str) -> Vec<Setting> {
+        let config = Config::from_text(Path::new("node.toml"), text, &Overrides::default());
+        settings(&config.unwrap())
+    }
+
+    fn differing(one: &str, other: &str) -> Vec<String> {
+        let (one, other) = (of(one), of(other));
+        let keys = Setting::differing(&one, &other);
+        keys.into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn settings_differ_where_plans_do_and_nowhere_else() {
+        assert!(of("").len() > 10, "{:?}", of(""));
+        let own = "[run]\nname = \"b\"\nstart_with = 3\n[task]\nkind = \"image-classifier\"\nbatch = 7\n[shards]\nindex = 1\nof = 2\n\
+                   [daemon]\nsave_every_s = 9.0\n[network]\nmdns = false\n";
+        assert_eq!(differing("", own), [] as [&str; 0]);
+        assert_eq!(
+            differing("", "[run]\nseed = 2\nrounds = 9\n"),
+            ["run.rounds", "run.seed"]
+        );
+        assert_eq!(
+            differing("", "[task]\nkind = \"image-classifier\"\nhidden = 64\n"),
+            ["task.hidden"]
+        );
+        let lr = "[strategy.outer]\nlr = 0.5\n";
+        assert_eq!(differing("", lr), ["strategy.outer.lr"]);
+        let presets = differing("", "[strategy]\npreset = \"local-sgd\"\n");
+        assert!(
+            presets.contains(&"strategy.preset".to_owned()),
+            "{presets:?}"
+        );
+    }
 }

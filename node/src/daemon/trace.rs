@@ -5,10 +5,9 @@ use crate::api::Status;
 use crate::spans;
 use murmurate_protocol::wire::{AgreedMessage, ExchangeMessage, Message};
 use murmurate_protocol::{
-    Done, Event, FetchId, FragmentId, Input, Order, OrderId, Output, PeerId, Round,
+    Done, Event, FetchId, FragmentId, Input, Order, OrderId, Output, PeerId, Round, SortedMap,
 };
 use murmurate_strategies::grid::rung_words;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tracing::span::EnteredSpan;
 use tracing::{Level, Span, debug, info, trace};
@@ -19,32 +18,29 @@ const ORDERS_MAX: usize = 1024;
 
 /// An order without an answer yet.
 struct Given {
-    name: String,
+    name: &'static str,
     fragment: Option<FragmentId>,
     at: Instant,
 }
 
-/// The log of one daemon's peer.
 pub(super) struct Trace {
     /// The summary at level `info`.
     pub(super) story: Story,
     round: Round,
     span: Span,
-    orders: BTreeMap<OrderId, Given>,
+    orders: SortedMap<OrderId, Given>,
 }
 
 impl Trace {
-    /// Starts in `round` without orders.
     pub(super) fn new(round: Round) -> Self {
         Self {
             story: Story::new(),
             round,
             span: spans::round(round),
-            orders: BTreeMap::new(),
+            orders: SortedMap::new(),
         }
     }
 
-    /// Enters the span of the peer's round.
     pub(super) fn enter(&mut self, round: Round) -> EnteredSpan {
         if round != self.round {
             self.round = round;
@@ -110,7 +106,7 @@ impl Trace {
     fn done(&mut self, order: OrderId, done: &Done) {
         let given = self.orders.remove(&order);
         let _in = spans::enter(given.as_ref().and_then(|given| given.fragment), None);
-        let work = given.as_ref().map(|given| given.name.as_str());
+        let work = given.as_ref().map(|given| given.name);
         let took_ms = given.as_ref().map(|given| given.at.elapsed().as_millis());
         match done {
             Done::Failed(error) => debug!(%order, work, took_ms, %error, "order failed"),
@@ -118,7 +114,6 @@ impl Trace {
         }
     }
 
-    /// Logs an output before it is performed.
     pub(super) fn output(&mut self, output: &Output) {
         if let Output::Emit(event) = output {
             self.story.observe(event);
@@ -165,7 +160,7 @@ impl Trace {
 
     fn ordered(&mut self, id: OrderId, order: &Order) {
         let given = Given {
-            name: spans::variant(order),
+            name: order.name(),
             fragment: fragment_of(order),
             at: Instant::now(),
         };
@@ -200,7 +195,6 @@ fn fragment_of_fetch(what: &FetchId) -> Option<FragmentId> {
     }
 }
 
-/// The fragment that a message is about, if it is about one.
 fn fragment_of_message(message: &Message) -> Option<FragmentId> {
     match message {
         Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped))) => {
@@ -210,26 +204,17 @@ fn fragment_of_message(message: &Message) -> Option<FragmentId> {
     }
 }
 
-/// The fragment that an order is about, if it is about one.
 fn fragment_of(order: &Order) -> Option<FragmentId> {
     match order {
-        Order::Encode { slice, .. }
-        | Order::EncodeRelayed { slice, .. }
-        | Order::Settle { slice, .. }
-        | Order::Release { slice } => Some(slice.fragment),
-        Order::Reduce { fragment, .. }
-        | Order::Mix { fragment, .. }
-        | Order::MixReplicas { fragment, .. }
-        | Order::ResetCenter { fragment, .. }
-        | Order::MoveCenter { fragment, .. }
-        | Order::Apply { fragment, .. }
-        | Order::Gather { fragment, .. }
-        | Order::Void { fragment, .. } => Some(*fragment),
+        Order::Encode { slice, .. } | Order::Settle { slice, .. } | Order::Release { slice } => {
+            Some(slice.fragment)
+        }
+        Order::Combine { piece, .. } => Some(piece.fragment),
+        Order::Apply { fragment, .. } => Some(*fragment),
         _ => None,
     }
 }
 
-/// Peers as their short names.
 fn names(peers: impl IntoIterator<Item = PeerId>) -> String {
     let all: Vec<String> = peers.into_iter().map(|peer| peer.to_string()).collect();
     all.join(" ")
@@ -306,7 +291,6 @@ fn tell(event: &Event) {
     }
 }
 
-/// Logs an event that occurs in every round.
 fn tell_of_round(event: &Event) {
     match event {
         Event::Phase { phase, .. } => debug!(?phase, "phase began"),
@@ -369,7 +353,6 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// Starts counting now.
     pub(super) fn new() -> Self {
         Self {
             since: Instant::now(),

@@ -17,11 +17,9 @@ use std::time::Duration;
 /// Directory of the trainer's socket below the daemon's.
 const ATTACH_DIR: &str = "attach";
 
-/// A trainer, and who keeps it running.
 pub(super) struct Made {
     pub(super) trainer: Box<dyn Trainer>,
     pub(super) supervisor: Option<Supervisor>,
-    /// Set where it can evaluate.
     pub(super) evaluates: bool,
 }
 
@@ -139,7 +137,6 @@ fn starts(command: &[OsString]) -> String {
     format!("starting {words}; others can join this daemon once the training loop has attached")
 }
 
-/// What to do where the operator starts the trainers.
 fn how_to_start(sockets: &[&Path]) -> String {
     let first = sockets[0].display();
     let socket = format!("MURMURATE_SOCKET={first}");
@@ -155,7 +152,6 @@ fn how_to_start(sockets: &[&Path]) -> String {
     }
 }
 
-/// The patience of a task whose trainer is another process.
 pub(super) const fn patience_of(task: &TaskConfig) -> Option<f64> {
     match task {
         TaskConfig::Attached(attached) => Some(attached.patience_s),

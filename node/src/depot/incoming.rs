@@ -21,7 +21,7 @@ const ID_BYTES: usize = 8 + 32 + 8;
 
 /// How far the fetch of a state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub(crate) struct Transfer {
     /// The round that the state opens.
     pub round: Round,
     /// Bytes that are here.
@@ -214,9 +214,8 @@ fn remove(dir: &Path) -> io::Result<()> {
 /// The place of a state's bytes: a file in the daemon's directory, or memory where no file can be written.
 #[derive(Debug)]
 pub(super) enum StateRoom {
-    /// A file. The machine's page cache holds what is used often.
+    /// A file. The machine's page cache holds its frequently used parts.
     File(File, u64),
-    /// Memory.
     Memory(Vec<u8>),
 }
 

@@ -8,45 +8,35 @@ mod states;
 
 use crate::bulk::{BulkStore, Refusal};
 use bytes::Bytes;
-pub use incoming::Transfer;
-use murmurate_protocol::{GroupTag, PeerId, Plan, Round, SliceId, SliceMeta, StateId};
+pub(crate) use incoming::Transfer;
+use murmurate_protocol::{GroupTag, PeerId, Plan, Round, SliceId, SliceMeta, SortedSet, StateId};
 use murmurate_strategies::executor::{StateBytes, StateStore, WriteState};
 use murmurate_strategies::slices::{SliceStore, is_loose};
 use rooms::Rooms;
 use slices::Slices;
 use states::{Pinned, States};
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Slices and states of one daemon.
 #[derive(Debug)]
-pub struct Depot {
+pub(crate) struct Depot {
     plan: Plan,
     /// Buffers of released slices.
     rooms: Rooms,
     slices: Mutex<Slices>,
     states: Mutex<States>,
     /// Peers of this run that this peer has accepted.
-    greeted: Mutex<BTreeSet<PeerId>>,
+    greeted: Mutex<SortedSet<PeerId>>,
 }
 
 impl Depot {
-    /// Creates an empty depot with the bounds of `plan`, which keeps all in memory.
-    pub fn new(plan: Plan) -> Self {
-        Self::with_states(plan, States::default())
-    }
-
-    /// As [`Depot::new`], but with states in files of `dir`, a daemon's directory. A state of which an
+    /// A depot with the bounds of `plan` and with states in files of `dir`, a daemon's directory. A state of which an
     /// earlier life of the daemon fetched a part is completed: the chunks that are there are read
     /// and checked now.
-    pub fn in_dir(plan: Plan, dir: &Path) -> Self {
+    pub(crate) fn in_dir(plan: Plan, dir: &Path) -> Self {
         let states = States::in_dir(dir, plan.state_bytes_max());
-        Self::with_states(plan, states)
-    }
-
-    fn with_states(plan: Plan, states: States) -> Self {
         Self {
             plan,
             rooms: Rooms::default(),
@@ -58,18 +48,18 @@ impl Depot {
 
     /// Sets the current round and the group in it. Slices of rounds too far from it are refused, and a
     /// state of an earlier round is of no more use.
-    pub fn set_round(&self, round: Round, group: Option<GroupTag>) {
+    pub(crate) fn set_round(&self, round: Round, group: Option<GroupTag>) {
         self.slices().set_round(round, group);
         self.states().begun(round);
     }
 
     /// The state that is being fetched.
-    pub fn transfer(&self) -> Option<Transfer> {
+    pub(crate) fn transfer(&self) -> Option<Transfer> {
         self.states().transfer()
     }
 
-    /// Lets a peer that was accepted read what is shared here, or no longer.
-    pub fn set_greeted(&self, peer: PeerId, greeted: bool) {
+    /// Lets a peer that was accepted read the shared slices and states, or no longer.
+    pub(crate) fn set_greeted(&self, peer: PeerId, greeted: bool) {
         if greeted {
             self.greeted().insert(peer);
         } else {
@@ -79,13 +69,8 @@ impl Depot {
 
     /// Sets the header of one of this peer's slices. Returns it with the true size, or `None` if
     /// the slice is not here.
-    pub fn describe(&self, slice: &SliceId, meta: SliceMeta) -> Option<SliceMeta> {
+    pub(crate) fn describe(&self, slice: &SliceId, meta: SliceMeta) -> Option<SliceMeta> {
         self.slices().describe(slice, meta)
-    }
-
-    /// Encoded bytes of all stored slices.
-    pub fn bytes(&self) -> u64 {
-        self.slices().bytes()
     }
 
     fn slices(&self) -> MutexGuard<'_, Slices> {
@@ -94,7 +79,7 @@ impl Depot {
         self.slices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn greeted(&self) -> MutexGuard<'_, BTreeSet<PeerId>> {
+    fn greeted(&self) -> MutexGuard<'_, SortedSet<PeerId>> {
         self.greeted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -26,7 +26,6 @@ pub(super) struct Rooms(Arc<Mutex<Idle>>);
 struct Idle {
     /// Empty, the oldest first.
     rooms: VecDeque<Vec<u8>>,
-    /// Their capacity together.
     bytes: usize,
 }
 

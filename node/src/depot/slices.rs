@@ -6,9 +6,8 @@ use murmurate_protocol::limits::{
     EARLY_SLICES_MAX, GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX, HISTORY_ROUNDS_MAX, ROUNDS_AHEAD_MAX,
 };
 use murmurate_protocol::{
-    GroupTag, JoinedGroups, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag,
+    GroupTag, JoinedGroups, Part, PeerId, Plan, Round, SliceId, SliceMeta, SortedMap, Tag,
 };
-use std::collections::BTreeMap;
 
 /// Bytes that one sender may park here, if the model is small. A round of a model of 20 MB fits three
 /// times.
@@ -33,7 +32,6 @@ struct Entry {
     from: Option<PeerId>,
 }
 
-/// What one sender has here.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parked {
     slices: usize,
@@ -43,8 +41,8 @@ struct Parked {
 /// The stored slices, with counts that enforce the bounds.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
-    entries: BTreeMap<SliceId, Entry>,
-    per_sender: BTreeMap<PeerId, Parked>,
+    entries: SortedMap<SliceId, Entry>,
+    per_sender: SortedMap<PeerId, Parked>,
     /// Bytes of all senders.
     parked: u64,
     round: Round,
@@ -56,10 +54,6 @@ impl Slices {
     pub(super) fn set_round(&mut self, round: Round, group: Option<GroupTag>) {
         self.round = round;
         self.joined.note(round, group);
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     pub(super) fn put_own(&mut self, slice: SliceId, bytes: Bytes) {
@@ -130,7 +124,6 @@ impl Slices {
         Some(meta)
     }
 
-    /// The bytes of a slice.
     pub(super) fn bytes_of(&self, slice: &SliceId) -> Option<Bytes> {
         self.entries.get(slice).map(|entry| entry.bytes.clone())
     }
@@ -233,7 +226,6 @@ impl Slices {
     }
 }
 
-/// Bytes that one sender may park here.
 fn parked_max(plan: &Plan) -> u64 {
     let model: u64 = plan
         .fragments

@@ -6,7 +6,8 @@ use murmurate_protocol::Part;
 
 #[test]
 fn only_accepted_peers_read_and_only_what_is_shared() {
-    let depot = Depot::new(plan());
+    let dir = tempfile::tempdir().unwrap();
+    let depot = Depot::in_dir(plan(), dir.path());
     let (peer, other) = (PeerId::from_bytes([1; 32]), PeerId::from_bytes([2; 32]));
     let named = |part| SliceId {
         part,

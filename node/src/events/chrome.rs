@@ -4,8 +4,8 @@
 
 use super::entry::{Entry, Kind};
 use super::words::Names;
+use murmurate_protocol::SortedMap;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// Microseconds of a second: the format's unit.
 const MICROS: f64 = 1e6;
@@ -32,7 +32,6 @@ pub fn chrome_trace(entries: &[Entry]) -> Value {
 /// A daemon of the trace.
 #[derive(Clone, Copy, Debug)]
 struct Row<'a> {
-    /// Its number in the trace.
     pid: usize,
     /// The phase that is open.
     phase: Option<&'a Entry>,
@@ -42,9 +41,9 @@ struct Row<'a> {
 struct Trace<'a> {
     start: f64,
     names: Names,
-    rows: BTreeMap<&'a str, Row<'a>>,
+    rows: SortedMap<&'a str, Row<'a>>,
     /// When each daemon had trained a round, in the trace's time.
-    trained: BTreeMap<(&'a str, u64), f64>,
+    trained: SortedMap<(&'a str, u64), f64>,
     arrows: u64,
     events: Vec<Value>,
 }

@@ -1,23 +1,23 @@
-//! Writes the log, and keeps the last entries in memory for pages that follow them. Each kind has a place of its
-//! own there, so that what happens in every round does not push out what happens seldom.
+//! Writes the log, and keeps the last entries in memory for pages that follow them: `events.jsonl` is
+//! written, and `events.1.jsonl` to `events.3.jsonl` are older. In memory each kind has a place of its own
+//! there, so that what happens in every round does not push out what happens seldom.
 
 use super::entry::{Entry, Kind, VERSION};
-use super::files::{FILE_BYTES_MAX, Files};
-use super::read::last_seq;
+use super::read::{FILE_BYTES_MAX, FILES, last_seq, path};
 use super::told::told;
+use crate::lines::Lines;
 use murmurate_protocol::{Event, PeerId, Time, Waiting};
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::mem::{Discriminant, discriminant};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use std::{fs, io};
 use tokio::sync::watch;
 
-/// Lines that may wait for the disk.
 const LINES_WAITING_MAX: usize = 4096;
 
 /// Bytes that the writer thread takes together.
@@ -26,9 +26,8 @@ const BATCH_BYTES: usize = 64 << 10;
 /// A wait that is longer than this is told while it lasts.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// The event log of one daemon.
 #[derive(Debug)]
-pub struct EventLog {
+pub(crate) struct EventLog {
     daemon: String,
     recent: Recent,
     seq: u64,
@@ -43,8 +42,7 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// A log that is kept in memory only.
-    pub fn in_memory(daemon: &str) -> Self {
+    pub(crate) fn in_memory(daemon: &str) -> Self {
         Self {
             daemon: daemon.to_owned(),
             recent: Recent::default(),
@@ -61,7 +59,7 @@ impl EventLog {
     ///
     /// # Errors
     /// If the file cannot be opened, or the thread cannot start.
-    pub fn open(dir: &Path, daemon: &str) -> io::Result<Self> {
+    pub(crate) fn open(dir: &Path, daemon: &str) -> io::Result<Self> {
         let seq = last_seq(dir);
         let files = Files::open(dir, FILE_BYTES_MAX)?;
         let (queue, lines) = sync_channel(LINES_WAITING_MAX);
@@ -77,19 +75,19 @@ impl EventLog {
     }
 
     /// The last entries, for pages.
-    pub fn recent(&self) -> Recent {
+    pub(crate) fn recent(&self) -> Recent {
         self.recent.clone()
     }
 
     /// Takes an event of the peer, which is in `round`.
-    pub fn observe(&mut self, now: Time, round: u64, event: &Event) {
+    pub(crate) fn observe(&mut self, now: Time, round: u64, event: &Event) {
         if let Some((of, kind)) = told(event) {
             self.add(now, of.map_or(round, |of| of.0), kind);
         }
     }
 
     /// Tells of a wait that is long, once.
-    pub fn waits(&mut self, now: Time, round: u64, waits: &[Waiting]) {
+    pub(crate) fn waits(&mut self, now: Time, round: u64, waits: &[Waiting]) {
         let Some(longest) = waits.iter().min_by_key(|wait| wait.since) else {
             return;
         };
@@ -107,8 +105,7 @@ impl EventLog {
         self.add(now, round, kind);
     }
 
-    /// Adds an entry.
-    pub fn add(&mut self, now: Time, round: u64, kind: Kind) {
+    pub(crate) fn add(&mut self, now: Time, round: u64, kind: Kind) {
         self.lost += self.unwritten.swap(0, Ordering::Relaxed);
         if self.lost > 0 {
             let count = self.lost;
@@ -208,7 +205,6 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Adds an entry.
     fn push(&self, seq: u64, kind: &Kind, line: &str) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let alike = lines.entry(discriminant(kind)).or_default();
@@ -236,5 +232,42 @@ impl Recent {
     /// The number of the newest entry, and its changes.
     pub fn newest(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Files {
+    dir: PathBuf,
+    lines: Lines,
+    most: u64,
+}
+
+impl Files {
+    pub(super) fn open(dir: &Path, most: u64) -> io::Result<Self> {
+        Ok(Self {
+            dir: dir.to_owned(),
+            lines: Lines::open(&path(dir, 0))?,
+            most,
+        })
+    }
+
+    /// Appends lines that each end with a line feed. Begins a new file first if these would not fit.
+    pub(super) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        if self.lines.bytes() > 0 && self.lines.bytes() + lines.len() as u64 > self.most {
+            // Not there, the file is moved away already: the new one could not be opened.
+            let last = if path(&self.dir, 0).exists() {
+                FILES - 1
+            } else {
+                0
+            };
+            for number in (0..last).rev() {
+                match fs::rename(path(&self.dir, number), path(&self.dir, number + 1)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
+            *self = Self::open(&self.dir, self.most)?;
+        }
+        self.lines.write(lines)
     }
 }

@@ -7,7 +7,8 @@
 //! decisions is the difference of their clocks.
 
 use super::entry::{Entry, Kind};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use murmurate_protocol::{SortedMap, SortedSet};
+use std::collections::VecDeque;
 
 /// Joins logs. Each is in the order of its daemon; entries keep their own times.
 pub fn merge(logs: Vec<Vec<Entry>>) -> Vec<Entry> {
@@ -33,7 +34,7 @@ pub fn merge(logs: Vec<Vec<Entry>>) -> Vec<Entry> {
 
 /// Trainings that have not been passed yet, by daemon and round.
 struct Causes {
-    ahead: BTreeSet<(String, u64)>,
+    ahead: SortedSet<(String, u64)>,
 }
 
 impl Causes {
@@ -65,7 +66,7 @@ impl Causes {
 
 /// By how many seconds each log's clock is ahead of the first one's.
 fn offsets(logs: &[Vec<Entry>]) -> Vec<f64> {
-    let seen = |log: &Vec<Entry>| -> BTreeMap<(u64, u16), f64> {
+    let seen = |log: &Vec<Entry>| -> SortedMap<(u64, u16), f64> {
         let decided = log.iter().filter_map(|entry| match &entry.kind {
             Kind::Decided { fragment, .. } => Some(((entry.round, *fragment), entry.time)),
             _ => None,
@@ -74,7 +75,7 @@ fn offsets(logs: &[Vec<Entry>]) -> Vec<f64> {
     };
     let times: Vec<_> = logs.iter().map(seen).collect();
     let mut offsets: Vec<Option<f64>> = vec![None; logs.len()];
-    let mut left: BTreeSet<usize> = (0..logs.len()).collect();
+    let mut left: SortedSet<usize> = (0..logs.len()).collect();
     // Each log is compared with one whose offset is known; one without any in common has none.
     while let Some(start) = left.pop_first() {
         offsets[start] = Some(0.0);
@@ -93,8 +94,8 @@ fn offsets(logs: &[Vec<Entry>]) -> Vec<f64> {
 }
 
 fn median_difference(
-    times: &BTreeMap<(u64, u16), f64>,
-    base: &BTreeMap<(u64, u16), f64>,
+    times: &SortedMap<(u64, u16), f64>,
+    base: &SortedMap<(u64, u16), f64>,
 ) -> Option<f64> {
     let both = times
         .iter()

@@ -6,7 +6,6 @@
 
 mod chrome;
 mod entry;
-mod files;
 mod log;
 mod merge;
 mod read;
@@ -15,10 +14,11 @@ mod words;
 
 pub use chrome::chrome_trace;
 pub use entry::{Entry, KINDS, Kind, VERSION};
-pub use files::{FILE_BYTES_MAX, FILES, NAME};
-pub use log::{EventLog, Line, OF_KIND_MAX, Recent};
+pub(crate) use log::EventLog;
+pub use log::{Line, OF_KIND_MAX, Recent};
 pub use merge::merge;
-pub use read::{LogEnd, Skipped, Tail, read_dir, read_file};
+pub(crate) use read::Tail;
+pub use read::{LogEnd, NAME, Skipped, read_dir, read_file};
 pub use words::{Names, utc};
 
 #[cfg(test)]

@@ -1,11 +1,26 @@
 //! Reads logs: of this version or another one, whole, torn, or while they grow.
 
 use super::entry::{Entry, Kind, VERSION};
-use super::files::{FILE_BYTES_MAX, FILES, path};
 use murmurate_protocol::Phase;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+
+/// The file that is written.
+pub const NAME: &str = "events.jsonl";
+
+pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Number of files, the one that is written included.
+pub(super) const FILES: u32 = 4;
+
+/// The path of a file: 0 is written, larger numbers are older.
+pub(super) fn path(dir: &Path, number: u32) -> PathBuf {
+    match number {
+        0 => dir.join(NAME),
+        number => dir.join(format!("events.{number}.jsonl")),
+    }
+}
 
 /// The longest line that is read.
 const LINE_BYTES_MAX: usize = 64 << 10;
@@ -141,14 +156,14 @@ const READ_BYTES_MAX: u64 = 1 << 20;
 
 /// A log that is read from where the last read ended.
 #[derive(Debug)]
-pub struct Tail {
+pub(crate) struct Tail {
     file: PathBuf,
     read: u64,
 }
 
 impl Tail {
     /// The log of a daemon's directory, from its beginning.
-    pub fn new(dir: &Path) -> Self {
+    pub(crate) fn new(dir: &Path) -> Self {
         Self {
             file: path(dir, 0),
             read: 0,
@@ -160,7 +175,7 @@ impl Tail {
     ///
     /// # Errors
     /// If the log cannot be read.
-    pub fn more(&mut self) -> io::Result<Vec<Entry>> {
+    pub(crate) fn more(&mut self) -> io::Result<Vec<Entry>> {
         let mut file = match File::open(&self.file) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

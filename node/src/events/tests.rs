@@ -53,7 +53,7 @@ fn a_file_that_could_not_be_begun_is_begun_later_and_costs_no_older_one() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("daemon");
     std::fs::create_dir(&dir).unwrap();
-    let mut files = files::Files::open(&dir, 10).unwrap();
+    let mut files = log::Files::open(&dir, 10).unwrap();
     files.write(b"first 10\n").unwrap();
     std::fs::rename(&dir, parent.path().join("away")).unwrap();
     for _ in 0..5 {
@@ -89,7 +89,7 @@ fn entries_that_a_full_disk_does_not_take_are_counted() {
 #[test]
 fn files_rotate_and_are_bounded() {
     let dir = tempfile::tempdir().unwrap();
-    let mut files = files::Files::open(dir.path(), 100).unwrap();
+    let mut files = log::Files::open(dir.path(), 100).unwrap();
     for number in 0..100 {
         files
             .write(format!("line {number:034}\n").as_bytes())

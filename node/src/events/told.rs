@@ -2,9 +2,8 @@
 
 use super::entry::Kind;
 use crate::directive::DirectiveStatus;
-use murmurate_protocol::{Event, PeerId, Round};
+use murmurate_protocol::{Event, PeerId, Round, SortedSet};
 use murmurate_strategies::grid::rung_words;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Shorter waits than this that ended in time are not worth a line.
@@ -58,7 +57,6 @@ const fn round_of(event: &Event) -> Option<Round> {
     }
 }
 
-/// Events about another peer.
 fn of_peers(event: &Event) -> Option<Kind> {
     let hex = PeerId::to_hex;
     Some(match event {
@@ -101,7 +99,6 @@ fn of_peers(event: &Event) -> Option<Kind> {
     })
 }
 
-/// Steps of a round.
 fn of_rounds(event: &Event) -> Option<Kind> {
     Some(match *event {
         Event::Phase { phase, .. } => Kind::Phase {
@@ -123,7 +120,7 @@ fn of_rounds(event: &Event) -> Option<Kind> {
             ref contributors,
             ..
         } => {
-            let all: BTreeSet<&PeerId> = contributors.iter().flatten().map(|(p, _)| p).collect();
+            let all: SortedSet<&PeerId> = contributors.iter().flatten().map(|(p, _)| p).collect();
             Kind::Decided {
                 fragment: fragment.0,
                 ballot,

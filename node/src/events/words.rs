@@ -1,8 +1,8 @@
 //! Entries in words, for the views that show them to people, and what daemons are called in them.
 
 use super::entry::{Entry, Kind};
+use murmurate_protocol::SortedMap;
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// Seconds of a day.
 const DAY_S: u64 = 24 * 3600;
@@ -108,15 +108,15 @@ pub fn utc(unix_s: f64) -> String {
 /// The names of daemons by id.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    by_id: BTreeMap<String, String>,
+    by_id: SortedMap<String, String>,
     /// Number of daemons with each name.
-    count: BTreeMap<String, usize>,
+    count: SortedMap<String, usize>,
 }
 
 impl Names {
     /// The names that are in these entries.
     pub fn of(entries: &[Entry]) -> Self {
-        let mut by_id = BTreeMap::new();
+        let mut by_id = SortedMap::new();
         for entry in entries {
             match &entry.kind {
                 Kind::Started {
@@ -141,8 +141,8 @@ impl Names {
 
 impl FromIterator<(String, String)> for Names {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(named: I) -> Self {
-        let by_id: BTreeMap<String, String> = named.into_iter().collect();
-        let mut count = BTreeMap::new();
+        let by_id: SortedMap<String, String> = named.into_iter().collect();
+        let mut count = SortedMap::new();
         for name in by_id.values() {
             *count.entry(name.clone()).or_default() += 1;
         }
@@ -150,7 +150,6 @@ impl FromIterator<(String, String)> for Names {
     }
 }
 
-/// The first digits of an id.
 fn begin(id: &str) -> String {
     id.chars().take(8).collect()
 }

@@ -5,26 +5,24 @@
 //! to both lanes. A `Save` passes from the train lane to the mix lane, which commits it. Where groups
 //! survive liars, a third thread signs and checks the messages of the peer.
 
-mod openings;
 mod queue;
 mod save;
 mod seal;
 
-pub use queue::Answer;
-pub use save::Saver;
-pub use seal::Sealer;
+pub(crate) use queue::Answer;
+pub(crate) use save::Saver;
+pub(crate) use seal::Sealer;
 
 use crate::depot::Depot;
 use crate::lies::Forger;
 use crate::store::Best;
 use murmurate_protocol::limits::UNCHECKED_MESSAGES_MAX;
 use murmurate_protocol::wire::Message;
-use murmurate_protocol::{Base, Done, Order, OrderId, PeerId, Round, Route, WorkError};
+use murmurate_protocol::{Base, Done, Order, OrderId, PeerId, Route, SortedMap, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
 use queue::Queue;
 use save::{HalfSaved, Keep};
 use seal::{SEALS_WAITING_MAX, SealWork};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -53,14 +51,14 @@ enum MixWork {
 
 /// Handles of the lanes' threads and queues.
 #[derive(Debug)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     train: Queue<TrainWork>,
     mix: Queue<MixWork>,
     signals: Arc<TrainSignals>,
     threads: Vec<JoinHandle<()>>,
     seal: Option<Sender<SealWork>>,
     /// Messages of each peer whose signatures wait to be checked.
-    unchecked: BTreeMap<PeerId, usize>,
+    unchecked: SortedMap<PeerId, usize>,
 }
 
 impl std::fmt::Debug for TrainWork {
@@ -81,7 +79,7 @@ impl Lanes {
     ///
     /// # Errors
     /// If the system cannot start a thread.
-    pub fn start(
+    pub(crate) fn start(
         executor: Executor,
         depot: Arc<Depot>,
         saver: Option<Arc<Saver>>,
@@ -134,16 +132,23 @@ impl Lanes {
             signals,
             threads,
             seal,
-            unchecked: BTreeMap::new(),
+            unchecked: SortedMap::new(),
         };
         Ok((lanes, received))
     }
 
-    /// Queues an order for its lane.
-    pub fn submit(&mut self, id: OrderId, order: Order) {
+    pub(crate) fn submit(&mut self, id: OrderId, order: Order) {
         match order {
-            Order::Save { round, snapshot } => self.save(id, round, snapshot, Keep::Newest),
-            Order::SaveBranch { round, snapshot } => self.save(id, round, snapshot, Keep::Branch),
+            Order::Save {
+                round,
+                snapshot,
+                branch,
+            } => {
+                let keep = if branch { Keep::Branch } else { Keep::Newest };
+                self.mix.push(MixWork::BeginSave);
+                let save = TrainWork::Save(id, round.0, snapshot, keep);
+                self.train.push(save);
+            }
             order if order.route() == Route::MixThenTrain => {
                 self.mix.push(MixWork::Order(id, order.clone()));
                 self.train.push(TrainWork::Order(id, order));
@@ -152,22 +157,16 @@ impl Lanes {
         }
     }
 
-    fn save(&mut self, id: OrderId, round: Round, snapshot: Vec<u8>, keep: Keep) {
-        self.mix.push(MixWork::BeginSave);
-        let save = TrainWork::Save(id, round.0, snapshot, keep);
-        self.train.push(save);
-    }
-
     /// Moves orders that did not fit into the lanes' queues there. Returns whether all fitted; if
     /// not, the driver must take nothing more from the network, which would bring more orders.
-    pub fn keep_up(&mut self) -> bool {
+    pub(crate) fn keep_up(&mut self) -> bool {
         let train = self.train.flush();
         self.mix.flush() && train
     }
 
     /// Signs a message and gives it back as [`Answer::Signed`], if this daemon signs and the message
     /// carries signatures; otherwise gives it back at once.
-    pub fn sign(&self, to: PeerId, message: Message) -> Option<Message> {
+    pub(crate) fn sign(&self, to: PeerId, message: Message) -> Option<Message> {
         match &self.seal {
             Some(seal) if message.is_signed() => {
                 // A full queue loses the message, as a full link would.
@@ -179,7 +178,7 @@ impl Lanes {
     }
 
     /// Remembers, across restarts, with which parameters a round began.
-    pub fn opened(&self, base: Base) {
+    pub(crate) fn opened(&self, base: Base) {
         if let Some(seal) = &self.seal {
             // A full queue loses it. The other daemons remember it.
             let _ = seal.try_send(SealWork::Opened(base));
@@ -188,7 +187,7 @@ impl Lanes {
 
     /// Checks a message and answers with [`Answer::Checked`], as [`Lanes::sign`] signs. A peer of
     /// which too many messages wait loses this one.
-    pub fn check(&mut self, from: PeerId, message: Message) -> Option<Message> {
+    pub(crate) fn check(&mut self, from: PeerId, message: Message) -> Option<Message> {
         let Some(seal) = self.seal.as_ref().filter(|_| message.is_signed()) else {
             return Some(message);
         };
@@ -201,8 +200,7 @@ impl Lanes {
         None
     }
 
-    /// A message of this peer has been checked.
-    pub fn checked(&mut self, from: PeerId) {
+    pub(crate) fn checked(&mut self, from: PeerId) {
         if let Some(waiting) = self.unchecked.get_mut(&from) {
             *waiting -= 1;
             if *waiting == 0 {
@@ -213,17 +211,17 @@ impl Lanes {
 
     /// Keeps the anchor as it is now in the file of the best parameters. Orders that are queued later
     /// wait for it.
-    pub fn keep_best(&mut self, best: Best) {
+    pub(crate) fn keep_best(&mut self, best: Best) {
         self.mix.push(MixWork::Best(best));
     }
 
     /// Values that the train lane publishes while it works.
-    pub fn signals(&self) -> &TrainSignals {
+    pub(crate) fn signals(&self) -> &TrainSignals {
         &self.signals
     }
 
     /// Ends both threads after their current work, and waits for them.
-    pub fn join(self) {
+    pub(crate) fn join(self) {
         self.train.end();
         self.mix.end();
         drop(self.seal);

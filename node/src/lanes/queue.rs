@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
-/// Work for one lane, in order.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     lane: Sender<T>,
@@ -15,7 +14,6 @@ pub(super) struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// An empty queue in front of a lane.
     pub(super) fn new(lane: Sender<T>) -> Self {
         Self {
             lane,
@@ -23,7 +21,6 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Queues work.
     pub(super) fn push(&mut self, work: T) {
         self.waiting.push_back(work);
         self.flush();
@@ -56,17 +53,14 @@ impl<T> Queue<T> {
     }
 }
 
-/// A lane's answer to an order.
 #[derive(Debug)]
-pub enum Answer {
-    /// The order is done.
+pub(crate) enum Answer {
     Done(OrderId, Done),
     /// The backward pass of a training order has finished a fragment. The `u64` is the samples in
     /// the batch.
     Cut(OrderId, FragmentId, u64),
     /// A message for the operator.
     Note(String),
-    /// A message to this peer is signed.
     Signed(PeerId, Message),
     /// The signatures of a message from this peer are checked; `None` if one is wrong.
     Checked(PeerId, Option<Message>),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The parts of a checkpoint that are not tensors.
 #[derive(Debug)]
-pub struct Saver {
+pub(crate) struct Saver {
     /// The daemon's directory.
     pub dir: PathBuf,
     /// Run, plan and model that the checkpoint belongs to.
@@ -34,7 +34,6 @@ pub struct Saver {
 /// Branches that a daemon keeps beside its checkpoint.
 const BRANCHES_KEPT: usize = 2;
 
-/// What a checkpoint is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
     /// The daemon continues from it. It takes the place of the one before.
@@ -91,7 +90,6 @@ impl Saver {
         })
     }
 
-    /// Writes the anchor to the file of the best parameters.
     pub(super) fn keep_best(&self, best: &Best, lane: &MixLane) -> Result<(), ModelFileError> {
         best.write(&self.dir, &self.expected, &self.layout, lane.anchor())
     }

@@ -6,25 +6,25 @@
 //! that restarts says so of all rounds up to that one. Where the file is gone or damaged, the last round
 //! that `openings` names takes its place: a daemon votes only in rounds that it has begun.
 
-use super::openings::Openings;
 use super::queue::Answer;
 use crate::net::public_key;
-use crate::store::{StoreError, write_atomically};
+use crate::store::{StoreError, append_private, write_atomically, write_private};
 use libp2p::identity::Keypair;
+use murmurate_protocol::limits::OPENINGS_MAX;
 use murmurate_protocol::wire::Message;
-use murmurate_protocol::{Base, PeerId, Round, RunId, SealMemory, Signature};
+use murmurate_protocol::{Base, Digest, PeerId, Round, RunId, SealMemory, Signature};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 /// Messages that wait for signatures or checks. A sender's share is bounded by the protocol.
 pub(super) const SEALS_WAITING_MAX: usize = 16 * 1024;
 
-/// What the lane does.
 #[derive(Debug)]
 pub(super) enum SealWork {
-    /// Sign a message to this peer.
     Sign(PeerId, Message),
-    /// Check a message from this peer.
     Check(PeerId, Message),
     /// Remember with which parameters a round began.
     Opened(Base),
@@ -32,7 +32,7 @@ pub(super) enum SealWork {
 
 /// Signs and checks.
 #[derive(Debug)]
-pub struct Sealer {
+pub(crate) struct Sealer {
     key: Keypair,
     me: PeerId,
     run: RunId,
@@ -53,7 +53,12 @@ impl Sealer {
     /// # Errors
     /// If that file is damaged and no other says in which rounds the daemon may have voted, or if it cannot be
     /// written.
-    pub fn new(key: Keypair, me: PeerId, run: RunId, dir: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn new(
+        key: Keypair,
+        me: PeerId,
+        run: RunId,
+        dir: &Path,
+    ) -> Result<Self, StoreError> {
         let votes = dir.join("votes");
         let openings = Openings::new(dir.join("openings"));
         let last_begun = openings.all().iter().map(|base| base.round).max();
@@ -64,7 +69,7 @@ impl Sealer {
             (Some(noted), _) => (Some(noted), false),
             (None, Some(last)) => (Some(last), true),
             (None, None) if text.as_ref().is_err_and(gone) => (None, false),
-            (None, None) => return Err(StoreError::Votes { path: votes }),
+            (None, None) => return Err(StoreError::Votes(votes)),
         };
         if let Some(round) = forgotten.filter(|_| repaired) {
             write_votes(&votes, round)?;
@@ -83,12 +88,12 @@ impl Sealer {
     }
 
     /// If its file of votes was gone or damaged: the round up to which this daemon votes in none.
-    pub fn repaired(&self) -> Option<Round> {
+    pub(crate) fn repaired(&self) -> Option<Round> {
         self.forgotten.filter(|_| self.repaired)
     }
 
     /// With which parameters rounds of earlier lives began, oldest first.
-    pub fn opened(&self) -> Vec<Base> {
+    pub(crate) fn opened(&self) -> Vec<Base> {
         self.openings.all()
     }
 
@@ -177,12 +182,108 @@ pub(super) fn run(mut sealer: Sealer, work: &mut Receiver<SealWork>, answers: &S
     }
 }
 
+/// Lines of the file, beyond which the oldest ones are removed.
+const LINES_MAX: usize = 2 * OPENINGS_MAX;
+
+/// The file `openings` in the daemon's directory: with which parameters its last rounds began, a line
+/// each. After a restart of the whole swarm the daemons confirm each other's states with it.
+///
+/// Lines are only added, and not synced: what a power cut takes, others remember. Once in a while the
+/// file is written again without its oldest lines.
+#[derive(Debug)]
+pub(super) struct Openings {
+    path: PathBuf,
+    last: VecDeque<Base>,
+    lines: usize,
+    file: Option<File>,
+    /// Set once the last line could not be written, which was reported.
+    failed: bool,
+}
+
+impl Openings {
+    /// Those of earlier lives. A file that cannot be read is an empty one: the others remember.
+    pub(super) fn new(path: PathBuf) -> Self {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let mut openings = Self {
+            path,
+            last: VecDeque::new(),
+            lines: 0,
+            file: None,
+            failed: false,
+        };
+        for base in text.lines().filter_map(read) {
+            openings.keep(base);
+        }
+        openings
+    }
+
+    /// The last ones, oldest first.
+    pub(super) fn all(&self) -> Vec<Base> {
+        self.last.iter().copied().collect()
+    }
+
+    fn keep(&mut self, base: Base) {
+        if self.last.len() == OPENINGS_MAX {
+            self.last.pop_front();
+        }
+        self.last.push_back(base);
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// If the file cannot be written, once until it can be again.
+    pub(super) fn add(&mut self, base: Base) -> Result<(), String> {
+        let reported = self.failed;
+        let added = self.write(base);
+        self.failed = added.is_err();
+        if self.failed {
+            // Half a line may be there.
+            self.file = None;
+        }
+        if reported { Ok(()) } else { added }
+    }
+
+    fn write(&mut self, base: Base) -> Result<(), String> {
+        self.keep(base);
+        match &mut self.file {
+            Some(file) if self.lines < LINES_MAX => {
+                self.lines += 1;
+                let written = file.write_all(line(base).as_bytes());
+                written.map_err(|error| error.to_string())
+            }
+            // The last line of an earlier life may have no end.
+            _ => self.rewrite(),
+        }
+    }
+
+    fn rewrite(&mut self) -> Result<(), String> {
+        let text: String = self.last.iter().copied().map(line).collect();
+        write_private(&self.path, text.as_bytes()).map_err(|error| error.to_string())?;
+        self.lines = self.last.len();
+        self.file = Some(append_private(&self.path).map_err(|error| error.to_string())?);
+        Ok(())
+    }
+}
+
+fn line(base: Base) -> String {
+    format!("{} {}\n", base.round.0, base.anchor.to_hex())
+}
+
+fn read(line: &str) -> Option<Base> {
+    let (round, anchor) = line.split_once(' ')?;
+    Some(Base {
+        round: Round(round.parse().ok()?),
+        anchor: Digest::from_hex(anchor)?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use murmurate_protocol::wire::{
         AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Scoped, Seat,
-        SignedMessage,
+        SignedMessage, Stated,
     };
     use murmurate_protocol::{Digest, FragmentId, GroupTag};
 
@@ -239,12 +340,12 @@ mod tests {
     }
 
     fn vote(round: u64) -> Message {
-        let vote = SignedMessage::Vote {
+        let vote = SignedMessage::Vote(Stated {
             ballot: 0,
             value: Digest::from_bytes([4; 32]),
             versions: Vec::new(),
             signature: Signature::BLANK,
-        };
+        });
         let scoped = Scoped {
             round: Round(round),
             fragment: FragmentId(0),
@@ -313,7 +414,53 @@ mod tests {
         let me = PeerId::from_bytes(pair.public().to_bytes());
         let run = RunId::from_bytes([1; 32]);
         let refused = Sealer::new(pair.into(), me, run, dir.path()).unwrap_err();
-        assert!(matches!(refused, StoreError::Votes { .. }), "{refused}");
+        assert!(matches!(refused, StoreError::Votes(_)), "{refused}");
         assert_eq!(std::fs::read_to_string(&votes).unwrap(), "");
+    }
+
+    fn base(round: u64) -> Base {
+        Base {
+            round: Round(round),
+            anchor: Digest::of(&round.to_le_bytes()),
+        }
+    }
+
+    #[test]
+    fn the_last_ones_come_back_and_the_file_stays_small() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("openings");
+        let mut first = Openings::new(path.clone());
+        let rounds = 3 * LINES_MAX as u64;
+        for round in 0..rounds {
+            first.add(base(round)).unwrap();
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.lines().count() <= LINES_MAX);
+        let last: Vec<Base> = (rounds - OPENINGS_MAX as u64..rounds).map(base).collect();
+        assert_eq!(Openings::new(path).all(), last);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_reported_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("away").join("openings");
+        let mut openings = Openings::new(path.clone());
+        assert!(openings.add(base(1)).is_err());
+        assert!(openings.add(base(2)).is_ok());
+        std::fs::create_dir(dir.path().join("away")).unwrap();
+        openings.add(base(3)).unwrap();
+        assert_eq!(Openings::new(path).all(), [base(1), base(2), base(3)]);
+    }
+
+    #[test]
+    fn half_a_line_and_nonsense_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("openings");
+        let whole = line(base(7));
+        std::fs::write(&path, format!("\nx\n9 abc\n{whole}{}", &whole[..30])).unwrap();
+        let mut openings = Openings::new(path.clone());
+        assert_eq!(openings.all(), [base(7)]);
+        openings.add(base(8)).unwrap();
+        assert_eq!(Openings::new(path).all(), [base(7), base(8)]);
     }
 }

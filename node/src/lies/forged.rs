@@ -5,14 +5,13 @@ use crate::depot::Depot;
 use murmurate_protocol::limits::BALLOTS_SIGNED_MAX;
 use murmurate_protocol::wire::{
     AgreedMessage, Ballot, ExchangeMessage, FormingMessage, FragmentMessage, Member, Message,
-    Scoped, ShardVersion, SignedGroup, SignedMessage, value_of,
+    Proposed, Scoped, ShardVersion, SignedGroup, SignedMessage, value_of,
 };
 use murmurate_protocol::{
     Attempt, Digest, GroupTag, Members, Output, Part, Peer, PeerId, Round, RunId, SliceId,
-    SliceMeta, Tag,
+    SliceMeta, SortedMap, Tag,
 };
 use murmurate_strategies::slices::SliceStore;
-use std::collections::BTreeMap;
 
 /// The samples that a round is claimed to have trained on, which are the contribution's weight. Their
 /// sum over 18,000 rounds still fits its counter.
@@ -30,19 +29,13 @@ const INVENTED: Attempt = Attempt(1);
 /// The name of a group whose members sign, where a message proposes one.
 pub(super) fn signed_group(run: &RunId, message: &Message) -> Option<Digest> {
     let Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(
-        FormingMessage::SignedPropose {
-            round,
-            seats,
-            anchor,
-            members,
-            ..
-        },
+        FormingMessage::SignedPropose(proposal),
     ))) = message
     else {
         return None;
     };
-    let group = SignedGroup::new(*seats, *anchor, members);
-    Some(group.digest(run, *round))
+    let group = SignedGroup::new(proposal.seats, proposal.anchor, &proposal.members);
+    Some(group.digest(run, proposal.round))
 }
 
 /// The message about the forming of a group that an output sends, if it is one.
@@ -75,24 +68,20 @@ pub(super) fn propose(me: PeerId, to: PeerId, round: Round, peer: &Peer) -> Outp
     peers.push(me);
     peers.sort_unstable();
     let weight = |id| if id == me { 1.0 } else { 0.0 };
-    let members = peers.into_iter().map(|peer| Member {
-        peer,
-        weight: weight(peer),
-        taken: None,
-        loss: None,
-    });
-    let message = FormingMessage::Propose {
+    let members = peers
+        .into_iter()
+        .map(|peer| Member::new(peer, weight(peer)));
+    let message = FormingMessage::Propose(Proposed {
         round,
         term: 0,
         members: members.collect(),
-    };
+    });
     Output::Send {
         to,
         message: message.into(),
     }
 }
 
-/// Tells a peer that it is behind.
 pub(super) fn behind(to: PeerId, round: Round) -> Output {
     let message = FormingMessage::Behind {
         round: round.next(),
@@ -143,12 +132,7 @@ pub(super) fn decided(
     let Some(versions) = versions else {
         return Vec::new();
     };
-    let members = group.iter().map(|peer| Member {
-        peer: *peer,
-        weight: 1.0,
-        taken: None,
-        loss: None,
-    });
+    let members = group.iter().map(|peer| Member::new(*peer, 1.0));
     let message = Scoped {
         round: like.round,
         fragment: like.fragment,
@@ -172,7 +156,7 @@ pub(super) fn decided(
 pub(super) fn vote_for(
     (forger, depot): (&Forger, &Depot),
     me: PeerId,
-    (gathered, groups): (bool, &BTreeMap<GroupTag, Digest>),
+    (gathered, groups): (bool, &SortedMap<GroupTag, Digest>),
     mut output: Output,
 ) -> Output {
     let Output::Send {
@@ -184,9 +168,9 @@ pub(super) fn vote_for(
     };
     let (versions, signs) = match &mut scoped.body {
         FragmentMessage::Vote { versions, .. } => (versions, None),
-        FragmentMessage::Signed(SignedMessage::Vote {
-            versions, value, ..
-        }) => (versions, Some(value)),
+        FragmentMessage::Signed(SignedMessage::Vote(said)) => {
+            (&mut said.versions, Some(&mut said.value))
+        }
         _ => return output,
     };
     let parts = versions.len() as u16;
@@ -243,7 +227,7 @@ fn in_place_of_a_vote(output: &Output, body: FragmentMessage) -> Option<Output> 
         scoped.body,
         FragmentMessage::Vote { .. }
             | FragmentMessage::VoteFor { .. }
-            | FragmentMessage::Signed(SignedMessage::Vote { .. })
+            | FragmentMessage::Signed(SignedMessage::Vote(_))
     );
     let said = Scoped {
         body,

@@ -5,7 +5,7 @@ use crate::bulk::BulkStore;
 use crate::depot::Depot;
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, Order, Part, PeerId, Plan, SliceId, SliceMeta, StateId, StoreId,
+    Digest, Done, Order, Part, PeerId, Plan, SliceId, SliceMeta, Source, StateId, StoreId,
 };
 use murmurate_strategies::compress::{Codec, EncodeContext};
 use murmurate_strategies::executor::{STATE_HEADER_BYTES, StateStore};
@@ -22,11 +22,10 @@ const FALSE_SUM: f32 = -4.0;
 const VARIANTS: [f32; 4] = [1.0, -1.0, 0.5, 2.0];
 
 /// Changes encoded slices and states. Shared by the mix lane, the driver and the network.
-pub struct Forger {
+pub(crate) struct Forger {
     lies: Vec<Lie>,
     plan: Plan,
     codecs: Mutex<Codecs>,
-    /// The peers that were told a variant of their own.
     told: Mutex<Vec<PeerId>>,
 }
 
@@ -45,8 +44,7 @@ impl std::fmt::Debug for Forger {
 }
 
 impl Forger {
-    /// A forger for a run with this plan and codec.
-    pub fn new(lies: Vec<Lie>, plan: Plan, contribution: Box<dyn Codec>) -> Arc<Self> {
+    pub(crate) fn new(lies: Vec<Lie>, plan: Plan, contribution: Box<dyn Codec>) -> Arc<Self> {
         let aggregate = contribution.aggregate();
         let codecs = Mutex::new(Codecs {
             contribution,
@@ -60,24 +58,25 @@ impl Forger {
         })
     }
 
-    /// True where this lie is told in this round.
-    pub fn tells(&self, mode: LieMode, round: u64) -> bool {
+    pub(crate) fn tells(&self, mode: LieMode, round: u64) -> bool {
         let mut lies = self.lies.iter();
         lies.any(|lie| lie.mode == mode && lie.is_told_in(round))
     }
 
     /// Changes what an order left in the depot, and the answer with it.
-    pub fn done(&self, order: &Order, done: Done, depot: &Depot) -> Done {
+    pub(crate) fn done(&self, order: &Order, done: Done, depot: &Depot) -> Done {
         match (order, done) {
-            (Order::Encode { store, slice, of }, Done::Encoded { bytes, digest }) => {
-                let factor = self.factor(*store, slice.round.0);
-                self.replace(depot, slice, *of, factor)
-                    .unwrap_or(Done::Encoded { bytes, digest })
-            }
-            (Order::EncodeRelayed { slice, .. }, Done::Encoded { bytes, digest }) => {
-                let factor = self.factor(StoreId::Local, slice.round.0);
-                self.replace(depot, slice, 1, factor)
-                    .unwrap_or(Done::Encoded { bytes, digest })
+            (Order::Encode { slice, of, from }, Done::Encoded { bytes, digest }) => {
+                let store = match from {
+                    Source::Store(store) => Some(*store),
+                    Source::Relayed(_) => Some(StoreId::Local),
+                    _ => None,
+                };
+                let forged = store.and_then(|store| {
+                    let factor = self.factor(store, slice.round.0);
+                    self.replace(depot, slice, *of, factor)
+                });
+                forged.unwrap_or(Done::Encoded { bytes, digest })
             }
             (_, Done::Pinned(state)) if self.tells(LieMode::State, state.round.0) => {
                 self.pinned(depot, state).unwrap_or(Done::Pinned(state))
@@ -108,7 +107,13 @@ impl Forger {
     }
 
     /// The bytes of a slice whose values are multiplied; `None` where the codec cannot do that.
-    pub fn scaled(&self, slice: &SliceId, of: u16, bytes: &[u8], factor: f32) -> Option<Bytes> {
+    pub(crate) fn scaled(
+        &self,
+        slice: &SliceId,
+        of: u16,
+        bytes: &[u8],
+        factor: f32,
+    ) -> Option<Bytes> {
         let mut values = vec![0.0; self.len(slice, of)?];
         let mut codecs = self.codecs.lock().unwrap_or_else(PoisonError::into_inner);
         let codec = codecs.of(slice.part, self.gathers());
@@ -117,7 +122,7 @@ impl Forger {
     }
 
     /// An aggregate with made-up values.
-    pub fn invented(&self, slice: &SliceId, of: u16) -> Option<Bytes> {
+    pub(crate) fn invented(&self, slice: &SliceId, of: u16) -> Option<Bytes> {
         let values: Vec<f32> = (0..self.len(slice, of)?)
             .map(|at| if at % 2 == 0 { 0.5 } else { -0.5 })
             .collect();
@@ -127,7 +132,13 @@ impl Forger {
     }
 
     /// What `to` gets of a slice that this peer made, where others get something else.
-    pub fn variant(&self, to: PeerId, slice: &SliceId, meta: &SliceMeta, bytes: &Bytes) -> Bytes {
+    pub(crate) fn variant(
+        &self,
+        to: PeerId,
+        slice: &SliceId,
+        meta: &SliceMeta,
+        bytes: &Bytes,
+    ) -> Bytes {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let place = told.iter().position(|peer| *peer == to);
         let place = place.unwrap_or_else(|| {

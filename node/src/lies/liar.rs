@@ -5,21 +5,19 @@ use super::forger::Forger;
 use super::lie::{Lie, LieMode};
 use super::noise::Noise;
 use crate::depot::Depot;
-use murmurate_protocol::wire::{FormingMessage, Message};
+use murmurate_protocol::wire::{FormingMessage, Message, Proposed};
 use murmurate_protocol::{
     Digest, Done, Event, FragmentId, GroupTag, Input, Output, Part, Peer, PeerId, Phase,
-    PushOutcome, Round, SliceId, SliceMeta, Time, TrainSummary,
+    PushOutcome, Round, SliceId, SliceMeta, SortedMap, SortedSet, Time, TrainSummary,
 };
 use murmurate_strategies::slices::SliceStore;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Groups whose names a liar remembers.
 const GROUPS_MAX: usize = 64;
 
 /// What a liar does in place of one output.
 #[derive(Debug, Default)]
-pub struct Acts {
+pub(crate) struct Acts {
     /// What the driver performs.
     pub outputs: Vec<Output>,
     /// What the peer is told, so that it does not notice.
@@ -28,7 +26,7 @@ pub struct Acts {
 
 /// The lies of one daemon, as far as they concern its messages and pushes.
 #[derive(Debug)]
-pub struct Liar {
+pub(crate) struct Liar {
     me: PeerId,
     lies: Vec<Lie>,
     forger: Arc<Forger>,
@@ -36,32 +34,30 @@ pub struct Liar {
     /// The last group that this peer was a member of.
     group: Vec<PeerId>,
     /// The names of the last groups whose members sign.
-    groups: BTreeMap<GroupTag, Digest>,
+    groups: SortedMap<GroupTag, Digest>,
     /// The fragment for which a decision was made up last.
     decided: Option<(Round, FragmentId)>,
     /// Slices that were pushed in another peer's name.
-    slots: BTreeSet<SliceId>,
+    slots: SortedSet<SliceId>,
     noise: Noise,
 }
 
 impl Liar {
-    /// A liar with the identity `me`.
-    pub fn new(me: PeerId, lies: Vec<Lie>, forger: Arc<Forger>, depot: Arc<Depot>) -> Self {
+    pub(crate) fn new(me: PeerId, lies: Vec<Lie>, forger: Arc<Forger>, depot: Arc<Depot>) -> Self {
         Self {
             me,
             lies,
             forger,
             depot,
             group: Vec::new(),
-            groups: BTreeMap::new(),
+            groups: SortedMap::new(),
             decided: None,
-            slots: BTreeSet::new(),
+            slots: SortedSet::new(),
             noise: Noise::new(me),
         }
     }
 
-    /// What is done in place of an output of the peer.
-    pub fn outputs(&mut self, output: Output, peer: &Peer) -> Acts {
+    pub(crate) fn outputs(&mut self, output: Output, peer: &Peer) -> Acts {
         if let Output::Emit(Event::Group { members, .. }) = &output {
             self.group.clone_from(members);
         }
@@ -80,8 +76,8 @@ impl Liar {
         acts
     }
 
-    /// What is sent without a reason.
-    pub fn tick(&mut self, now: Time, peer: &Peer) -> Vec<Output> {
+    /// Outputs without a reason: the noise of the modes `flood` and `random`.
+    pub(crate) fn tick(&mut self, now: Time, peer: &Peer) -> Vec<Output> {
         let mut outputs = Vec::new();
         for mode in self.told(peer) {
             match mode {
@@ -94,7 +90,7 @@ impl Liar {
     }
 
     /// What the peer sees of an input; `None` for one that answers something the peer knows nothing of.
-    pub fn input(&mut self, input: Input, peer: &Peer) -> Option<Input> {
+    pub(crate) fn input(&mut self, input: Input, peer: &Peer) -> Option<Input> {
         if let Input::Received { message, .. } = &input {
             self.note_group(message, peer);
         }
@@ -177,7 +173,7 @@ impl Liar {
             (LieMode::Propose | LieMode::Behind, _) => {
                 acts.outputs.extend(self.form(mode, &output, peer));
                 let own_proposal = forged::forming(&output)
-                    .is_some_and(|(_, m)| matches!(m, FormingMessage::Propose { .. }));
+                    .is_some_and(|(_, m)| matches!(m, FormingMessage::Propose(_)));
                 if mode == LieMode::Propose && own_proposal {
                     return;
                 }
@@ -196,7 +192,8 @@ impl Liar {
             }
             (
                 LieMode::Propose,
-                FormingMessage::Ready { round, .. } | FormingMessage::Propose { round, .. },
+                FormingMessage::Ready { round, .. }
+                | FormingMessage::Propose(Proposed { round, .. }),
             ) => Some(forged::propose(self.me, to, *round, peer)),
             _ => None,
         }

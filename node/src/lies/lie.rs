@@ -79,9 +79,9 @@ impl fmt::Display for LieMode {
 /// One lie of a daemon: `MODE`, or `MODE:ROUND` for one that begins in a later round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lie {
-    /// What it does.
+    /// Its mode.
     pub mode: LieMode,
-    /// The first round in which it does so.
+    /// The first round in which it is told.
     pub from: u64,
 }
 

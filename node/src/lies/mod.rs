@@ -16,8 +16,10 @@ mod lie;
 mod noise;
 mod store;
 
-pub use forger::Forger;
-pub use liar::{Acts, Liar};
-pub(crate) use lie::parse;
-pub use lie::{Lie, LieError, LieMode};
-pub use store::LyingStore;
+pub(crate) use forger::Forger;
+pub(crate) use liar::Liar;
+pub use lie::Lie;
+#[cfg(test)]
+pub(crate) use lie::LieMode;
+pub(crate) use lie::{LieError, parse};
+pub(crate) use store::LyingStore;

@@ -2,8 +2,8 @@
 
 use murmurate_protocol::limits::{RECORD_LIFETIME, RECORDS_PER_MESSAGE_MAX, SIGNATURE_BYTES_MAX};
 use murmurate_protocol::wire::{
-    Ballot, FormingMessage, FragmentMessage, Member, MembershipMessage, Message, Muster,
-    PeerRecord, RecordFields, Said, Scoped, ShardVersion, TransferMessage,
+    Alive, Ballot, FormingMessage, FragmentMessage, Member, MembershipMessage, Message, Muster,
+    Offer, PeerRecord, Proposed, RecordFields, Said, Scoped, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
     Attempt, Base, Digest, FragmentId, GroupTag, Members, Output, Peer, PeerId, Round, StateId,
@@ -80,20 +80,16 @@ impl Noise {
         match self.below(9) {
             0 => FormingMessage::Ready {
                 round,
-                said: Said {
-                    weight: self.weight(),
-                    taken: None,
-                    loss: None,
-                },
+                said: Said::new(self.weight()),
                 anchor: self.anchor(peer),
                 proposes: self.below(2) == 0,
             }
             .into(),
-            1 => FormingMessage::Propose {
+            1 => FormingMessage::Propose(Proposed {
                 round,
                 term: self.below(4) as u8,
                 members: self.members(peers),
-            }
+            })
             .into(),
             2 => FormingMessage::Decline {
                 round,
@@ -110,22 +106,22 @@ impl Noise {
                 let began = Base { round, anchor };
                 TransferMessage::HistoryAsk { began }.into()
             }
-            5 => TransferMessage::StateOffer {
+            5 => TransferMessage::StateOffer(Offer {
                 state: StateId {
                     round,
                     root: self.digest(),
                     bytes: self.below(1 << 20),
                 },
                 anchor: self.anchor(peer),
-            }
+            })
             .into(),
-            6 => MembershipMessage::Alive {
+            6 => MembershipMessage::Alive(Alive {
                 round,
                 ready: self.below(2) == 0,
                 anchor: self.anchor(peer),
                 muster: Muster::Begun,
                 branch: None,
-            }
+            })
             .into(),
             _ => Scoped {
                 round,
@@ -186,12 +182,9 @@ impl Noise {
         some.push(self.me);
         some.sort_unstable();
         some.dedup();
-        let members = some.into_iter().map(|peer| Member {
-            peer,
-            weight: self.weight(),
-            taken: None,
-            loss: None,
-        });
+        let members = some
+            .into_iter()
+            .map(|peer| Member::new(peer, self.weight()));
         members.collect()
     }
 

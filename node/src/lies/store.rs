@@ -14,7 +14,7 @@ const SLOW_RATE: u64 = 9_000;
 
 /// A depot that gives different bytes to different peers, or none, or slowly.
 #[derive(Debug)]
-pub struct LyingStore {
+pub(crate) struct LyingStore {
     depot: Arc<Depot>,
     forger: Arc<Forger>,
     me: PeerId,
@@ -22,8 +22,7 @@ pub struct LyingStore {
 }
 
 impl LyingStore {
-    /// A depot of the peer `me` with the lies of `forger`.
-    pub fn new(depot: Arc<Depot>, forger: Arc<Forger>, me: PeerId) -> Self {
+    pub(crate) fn new(depot: Arc<Depot>, forger: Arc<Forger>, me: PeerId) -> Self {
         let peer = Some(SLOW_RATE);
         let limits = Limits { peer, daemon: None };
         Self {

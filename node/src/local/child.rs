@@ -15,7 +15,6 @@ use tokio::sync::mpsc;
 /// Events of all children that may wait in the queue.
 pub(super) const EVENTS_CAPACITY: usize = 1024;
 
-/// An event of a child process.
 #[derive(Debug)]
 pub(super) enum ChildEvent {
     /// A line of JSON that it printed.

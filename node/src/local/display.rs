@@ -68,7 +68,6 @@ impl Display {
         }
     }
 
-    /// A display that shows errors only.
     pub(super) fn quiet() -> Self {
         Self {
             form: Form::Quiet,
@@ -77,7 +76,6 @@ impl Display {
         }
     }
 
-    /// Shows the progress of one daemon.
     pub(super) fn progress(&mut self, place: usize, progress: &Progress) {
         self.leave_closed_view();
         let target = self.target;
@@ -109,7 +107,6 @@ impl Display {
         }
     }
 
-    /// Tells the view which daemons live.
     pub(super) fn living(&mut self, daemons: impl Iterator<Item = LivingDaemon>) {
         if let Form::View(view) = &mut self.form {
             view.living(daemons);
@@ -126,7 +123,7 @@ impl Display {
         }
     }
 
-    /// Shows in the line of a daemon what it has achieved.
+    /// Shows the result of a daemon in its line: rounds, time, loss and accuracy.
     pub(super) fn left(&self, place: usize, report: &NodeReport) {
         let how = format!(
             "left after {} rounds in {}  loss {}  accuracy {}",
@@ -148,7 +145,7 @@ impl Display {
         }
     }
 
-    /// Keeps the last state of every line on the terminal, or closes the view. What is said later are plain
+    /// Keeps the last state of every line on the terminal, or closes the view. Later messages are plain
     /// lines.
     pub(super) fn finish(&mut self) {
         let after = match self.form {
@@ -164,7 +161,6 @@ impl Display {
 }
 
 impl Form {
-    /// Lines for this many daemons.
     fn lines(nodes: usize) -> Self {
         if is_live() {
             Self::live(nodes)
@@ -236,7 +232,6 @@ impl LocalView {
         }
     }
 
-    /// Whether the user has closed it.
     fn is_closed(&self) -> bool {
         self.news.is_closed()
     }

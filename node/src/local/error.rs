@@ -14,7 +14,7 @@ pub enum LocalError {
     Flag {
         /// The flag.
         flag: &'static str,
-        /// What is wrong and what to do.
+        /// The problem and what to do.
         message: String,
     },
     /// The run key of the swarm cannot be made.
@@ -61,11 +61,8 @@ pub enum LocalError {
     #[error("--link: {0}")]
     Network(#[from] murmurate_net::emulate::RelayError),
     /// Signal handlers cannot be installed.
-    #[error("cannot listen to signals: {reason}")]
-    Signals {
-        /// The system's error.
-        reason: String,
-    },
+    #[error("cannot listen to signals: {0}")]
+    Signals(String),
     /// An expected event did not come in time.
     #[error("{what} after {seconds} s; the daemons were ended")]
     Stuck {
@@ -77,7 +74,7 @@ pub enum LocalError {
 }
 
 impl LocalError {
-    /// Makes an error of a flag from what is wrong with its value.
+    /// Makes an error of a flag from the error of its value.
     pub(super) fn of_flag<E: Display>(flag: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::Flag {
             flag,
@@ -85,7 +82,7 @@ impl LocalError {
         }
     }
 
-    /// Makes an error of a directory from what is wrong with it.
+    /// Makes an error of a directory from the reason why it cannot be used.
     pub(super) fn of_directory<E: Display>(path: &Path) -> impl FnOnce(E) -> Self {
         move |error| Self::Directory {
             path: path.to_owned(),

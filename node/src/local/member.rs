@@ -13,12 +13,9 @@ use std::collections::VecDeque;
 use std::process::ExitStatus;
 use std::time::Instant;
 
-/// The state of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Not started yet.
     Waiting,
-    /// Running.
     Running,
     /// Stopped itself by a requested fault.
     Stopped,
@@ -44,13 +41,11 @@ pub(super) struct Member {
     pub(super) evaluation: Option<EvaluationStatus>,
     pub(super) report: Option<NodeReport>,
     pub(super) fault: Option<(Fault, u64)>,
-    /// Number of restarts.
     pub(super) life: u32,
     pub(super) handle: Option<ChildHandle>,
     /// Its peer's id, hexadecimal, once it has said so.
     pub(super) peer: Option<String>,
     pub(super) addresses: Vec<String>,
-    /// The address of its HTTP server.
     pub(super) http: Option<String>,
     pub(super) words: VecDeque<String>,
     pub(super) ended: Option<ExitStatus>,
@@ -76,7 +71,6 @@ impl Member {
         }
     }
 
-    /// The accuracy of its last evaluation.
     pub(super) fn accuracy(&self) -> Option<f64> {
         let at_last = self.report.as_ref().and_then(|r| r.test_accuracy);
         at_last.or(self.evaluation.and_then(|e| e.accuracy))
@@ -97,7 +91,6 @@ impl Member {
         lives.then_some(LivingDaemon { index, peer, http })
     }
 
-    /// Whether it was told to lie.
     pub(super) fn lies(&self) -> bool {
         !self.plan.lies.is_empty()
     }
@@ -120,7 +113,7 @@ impl Member {
         }
     }
 
-    /// Whether it has finished all rounds.
+    /// Returns `true` once it has finished all rounds, or has left without an interruption.
     pub(super) fn is_done(&self) -> bool {
         self.state == State::Finished || self.progress.phase == "finished"
     }
@@ -135,22 +128,19 @@ impl Member {
         }
     }
 
-    /// Whether it takes part in rounds since its last start.
+    /// Returns `true` if it takes part in rounds since its last start.
     pub(super) fn has_begun(&self) -> bool {
         self.progress.inner_steps > 0 && self.progress.phase != "join"
     }
 
-    /// Whether its process has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Peak resident bytes of its process.
     pub(super) fn peak_rss_bytes(&self) -> Option<u64> {
         peak_rss_bytes_of(self.handle.as_ref()?.process()?)
     }
 
-    /// Sends it a signal.
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(handle) = &self.handle {
             handle.signal(signal);
@@ -171,7 +161,6 @@ impl Member {
         }
     }
 
-    /// The faults that it was started with.
     pub(super) fn faults(&self) -> impl Iterator<Item = FaultEntry> {
         let entry = |kind: &str, round, phase| FaultEntry {
             node: self.plan.index,

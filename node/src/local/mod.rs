@@ -6,7 +6,6 @@ mod child;
 mod demo;
 mod display;
 mod error;
-mod kill_every;
 mod member;
 mod network;
 mod options;
@@ -18,18 +17,16 @@ mod stranger;
 mod swarm;
 
 pub use args::{
-    Cut, FaultAt, FaultEntry, HealAt, IslandsArg, LateAt, LiarAt, PartitionAt, ShardsArg,
+    Cut, FaultAt, HealAt, IslandsArg, KillEvery, LateAt, LiarAt, PartitionAt, ShardsArg,
 };
 pub use child::end_with_parent;
-pub use demo::{DEMO_ROUNDS_MIN, Told, demo};
+pub use demo::{DEMO_ROUNDS_MIN, demo};
 pub use display::{LivingDaemon, LocalView, ViewNews};
 pub use error::LocalError;
-pub use kill_every::KillEvery;
-pub use network::{FlowEntry, LeakEntry, LinkEntry, LocalNetwork, Place, TallyEntry};
-pub use options::LocalOptions;
-pub use report::{LocalReport, NodeEntry, Total, notes, table};
-pub use split_story::MergeEntry;
-pub use stranger::StrangerEntry;
+pub use network::{LocalNetwork, Place};
+pub use options::{Emulated, Goal, LocalOptions};
+pub(crate) use report::LocalReport;
+pub use report::{Total, notes, table};
 
 use crate::goal::Target;
 use crate::progress::tell;
@@ -86,7 +83,7 @@ async fn run_in(
     let display = match (view, options.quiet) {
         (Some(view), _) => Display::view(view, plan.children.len(), plan.target),
         (None, true) => Display::quiet(),
-        (None, false) if options.narrated => Display::sentences(plan.children.len(), plan.target),
+        (None, false) if options.demo => Display::sentences(plan.children.len(), plan.target),
         (None, false) => Display::new(plan.children.len(), plan.target),
     };
     if let Some(note) = plan.note {
@@ -99,7 +96,7 @@ async fn run_in(
         // The daemons have pages of their own.
         Err(error) => swarm.display.say(&format!("no page of the swarm: {error}")),
     }
-    if options.narrated {
+    if options.demo {
         let dirs = plan.children.iter().map(|child| child.dir.as_path());
         let sides = options.partition.as_ref().map(|split| &split.sides[..]);
         swarm.narrator = Some(Narrator::new(dirs, sides.unwrap_or_default()));
@@ -112,7 +109,7 @@ async fn run_in(
     if let Some(network) = &network {
         report.account(network);
     }
-    let baseline_s = options.baseline_s;
+    let baseline_s = options.baseline_s();
     if end != End::Interrupted && baseline_s > 0.0 && plan.preset != "none" {
         let baseline = LocalPlan::baseline(options, dir, &report.finished_nodes())?;
         let mut swarm = Swarm::new(&baseline, Display::quiet())?;

@@ -21,7 +21,7 @@ pub struct Place {
     pub listen: Vec<String>,
     /// Addresses to announce; empty behind a router that refuses inbound connections.
     pub announce: Vec<String>,
-    /// Whether it relays for daemons behind routers.
+    /// Set where it relays for daemons behind routers.
     pub relay: bool,
     /// Port for bulk connections over TCP, if others can reach one.
     pub bulk_port: Option<u16>,
@@ -44,16 +44,19 @@ impl LocalNetwork {
     /// # Errors
     /// If addresses, ports or threads are not available.
     pub fn start(options: &LocalOptions) -> Result<Option<Self>, LocalError> {
-        if options.link.is_none() && options.nat.is_none() && options.cuts.is_empty() {
+        if options.emulated.link.is_none()
+            && options.emulated.nat.is_none()
+            && options.cuts.is_empty()
+        {
             return Ok(None);
         }
         let mut network = Self {
             relay: Relay::start(options.seed.unwrap_or(1))?,
-            link: options.link.unwrap_or_default(),
+            link: options.emulated.link.unwrap_or_default(),
             nats: Vec::new(),
             places: Vec::new(),
         };
-        let nat = options.nat.unwrap_or_default();
+        let nat = options.emulated.nat.unwrap_or_default();
         let ports = (FIRST_PORT..).zip(FIRST_BULK_PORT..).take(options.nodes);
         for (index, ports) in ports.enumerate() {
             let nat = match index {
@@ -61,7 +64,7 @@ impl LocalNetwork {
                 _ => nat,
             };
             let mut place = network.seat(nat, ports)?;
-            place.relay = index == MEETING_PLACE && options.nat.is_some();
+            place.relay = index == MEETING_PLACE && options.emulated.nat.is_some();
             network.places.push(place);
             network.nats.push(nat);
         }
@@ -146,7 +149,7 @@ pub struct LinkEntry {
     pub down: FlowEntry,
 }
 
-/// Traffic in one direction. `offered` is the sum of the other counts and of what was in transit at
+/// Traffic in one direction. `offered` is the sum of the other counts and of the traffic in transit at
 /// the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FlowEntry {
@@ -212,12 +215,15 @@ impl From<FlowCounters> for FlowEntry {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
+    use crate::local::options::Emulated;
 
     fn options(nat: Option<NatKind>) -> LocalOptions {
         LocalOptions {
             nodes: 3,
-            link: Some("50mbit/100ms/1%".parse().unwrap()),
-            nat,
+            emulated: Emulated {
+                link: Some("50mbit/100ms/1%".parse().unwrap()),
+                nat,
+            },
             ..LocalOptions::default()
         }
     }

@@ -1,12 +1,12 @@
 //! The flags of `murmurate local`, and checks for contradictions between them.
 
-use super::args::{NODES_MAX, ShardsArg};
-use super::kill_every::KillEvery;
+use super::args::{IslandsArg, KillEvery, NODES_MAX, ShardsArg};
 use super::{Cut, FaultAt, HealAt, LateAt, LiarAt, LocalError, PartitionAt};
 use crate::config::as_share;
 use crate::faults::{Fault, FaultAction};
 use crate::goal::Target;
 use crate::lies::Lie;
+use clap::Args;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_tasks::TaskConfig;
 use murmurate_tasks::config::DataSource;
@@ -16,83 +16,177 @@ use std::path::PathBuf;
 /// The default accuracy that ends a run.
 const TARGET_ACCURACY: f64 = 0.96;
 
-/// The flags of `murmurate local`.
-#[derive(Clone, Debug, Default)]
+/// Seconds of the training for comparison, unless the user says so.
+const BASELINE_S: f64 = 2.0;
+
+/// What `--demo` decides itself.
+const DEMO_DECIDES: [&str; 17] = [
+    "nodes",
+    "islands",
+    "preset",
+    "config",
+    "until_accuracy",
+    "until_loss",
+    "shards",
+    "kills",
+    "kill_every",
+    "lates",
+    "liars",
+    "partition",
+    "heal",
+    "cuts",
+    "stops",
+    "link",
+    "nat",
+];
+
+/// Daemons are numbered from 0; daemon 0 is the one that the others join first.
+#[derive(Clone, Debug, Default, Args)]
 pub struct LocalOptions {
-    /// `--nodes`: number of daemons.
+    /// Number of daemons
+    #[arg(long, default_value_t = 4)]
     pub nodes: usize,
-    /// `--quiet`: show errors and results only.
-    pub quiet: bool,
-    /// `--islands`: number of trainers of each daemon, if it is not that of the configuration.
-    pub ranks: Option<u32>,
-    /// `--preset`.
+    /// Number of daemons and of trainers in each: 2x4 is two peers that are islands of four ranks
+    #[arg(long, value_name = "PEERSxRANKS", conflicts_with = "nodes")]
+    pub islands: Option<IslandsArg>,
+    /// Strategy preset [default: diloco for images with mlp, else local-adam]; `murmurate strategies`
+    /// lists all
+    #[arg(long)]
     pub preset: Option<String>,
-    /// `--config`: file with the common configuration.
+    /// Configuration for all daemons, as for `murmurate run`
+    #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// `--rounds`.
+    /// End after this many rounds [default: enough for 6000 inner steps]
+    #[arg(long)]
     pub rounds: Option<u64>,
-    /// `--until-accuracy`.
-    pub until_accuracy: Option<f64>,
-    /// `--until-loss`.
-    pub until_loss: Option<f64>,
-    /// `--shards`.
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a comment would be printed above the flags")]
+    pub goal: Goal,
+    /// Division of the data: dealt, iid, by-label, dirichlet:ALPHA [default: by-label for images, but iid
+    /// with --kill or --stop, because a lost daemon takes its classes with it]
+    #[arg(long)]
     pub shards: Option<ShardsArg>,
-    /// `--seed`.
+    /// Seed of model, data division and order
+    #[arg(long)]
     pub seed: Option<u64>,
-    /// `--data`.
+    /// Data: a path, or `bundled`
+    #[arg(long, value_name = "PATH")]
     pub data: Option<String>,
-    /// `--init`.
+    /// Model to start from, the same for all daemons: a file or folder as `murmurate export` writes
+    #[arg(long, value_name = "PATH")]
     pub init: Option<PathBuf>,
-    /// `--device`.
+    /// Device that trains: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
+    #[arg(long)]
     pub device: Option<String>,
-    /// `--dir`.
+    /// Parent of the daemons' directories [default: a temporary one, removed on success]
+    #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// `--kill`.
-    pub kills: Vec<FaultAt>,
-    /// `--kill-every`.
-    pub kill_every: Option<KillEvery>,
-    /// `--stop`.
-    pub stops: Vec<FaultAt>,
-    /// `--late`.
-    pub lates: Vec<LateAt>,
-    /// `--liar`.
-    pub liars: Vec<LiarAt>,
-    /// `--partition`.
-    pub partition: Option<PartitionAt>,
-    /// `--heal`.
-    pub heal: Option<HealAt>,
-    /// `--cut`: daemons that cannot reach each other.
-    pub cuts: Vec<Cut>,
-    /// `--record`: directory for the daemons' records.
-    pub record: Option<PathBuf>,
-    /// `--baseline`: seconds that the same daemons train with preset `none`; zero skips this.
-    pub baseline_s: f64,
-    /// `--link`: the emulated link of every daemon.
-    pub link: Option<LinkSpec>,
-    /// `--stranger`: let a peer without a certificate try what it can.
-    pub stranger: bool,
-    /// `--nat`: the emulated router of every daemon except the first.
-    pub nat: Option<NatKind>,
-    /// Of `--demo`: seconds of training in a round, in place of a number of inner steps.
-    pub round_time_s: Option<f64>,
-    /// `--demo`: tell the story of the run in sentences.
-    pub narrated: bool,
-    /// `--open-browser`: show the page of the swarm in a browser.
+    /// Open the page of the swarm in a browser
+    #[arg(long)]
     pub open_browser: bool,
-    /// After `--`: the training loop of every daemon.
+    /// Show in about a minute what a swarm survives: a daemon that joins late, a network that is cut and
+    /// whole again, and a daemon that is killed during an exchange, with a sentence for each. --rounds makes
+    /// it shorter or longer than 110 rounds
+    #[arg(long, conflicts_with_all = DEMO_DECIDES)]
+    pub demo: bool,
+    /// Show what `murmurate top` shows, of the first daemon that lives, in place of a line for each
+    #[arg(long)]
+    pub top: bool,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Kill daemon N (SIGKILL) in round R: N@round:R[:train|exchange|apply]
+    #[arg(long = "kill", value_name = "N@round:R")]
+    pub kills: Vec<FaultAt>,
+    /// Kill a random daemon (SIGKILL) at this interval and restart it after 2 s, until a daemon has
+    /// completed all rounds: 5s, 500ms, 1min; --seed determines the choice
+    #[arg(long, value_name = "TIME")]
+    pub kill_every: Option<KillEvery>,
+    /// Start daemon N when the others have reached round R
+    #[arg(long = "late", value_name = "N@round:R")]
+    pub lates: Vec<LateAt>,
+    /// Let daemon N break the protocol, from round ROUND if one is given: `N@MODE[:ROUND]` with weight,
+    /// poison, sign-flip, owner-lie, equivocate, propose, decided, behind, state, slot, withhold,
+    /// silent, flood, random, ballot, void, rare or slow-donor; may be given several times. The results are
+    /// those of the honest daemons
+    #[arg(long = "liar", value_name = "N@MODE")]
+    pub liars: Vec<LiarAt>,
+    /// Split the swarm in round R: cut all links between the sides. Each side goes on, and after --heal
+    /// they are merged by weight
+    #[arg(long, value_name = "0,1|2,3@round:R")]
+    pub partition: Option<PartitionAt>,
+    /// Let the sides of --partition reach each other again when they are in round S
+    #[arg(long, value_name = "@round:S")]
+    pub heal: Option<HealAt>,
+    /// Let daemons A and B not reach each other: A-B for the whole run, or A-B@START+LENGTH such as
+    /// 2-3@5s+10s. With A>B only what A sends to B is lost. Their link then goes through another daemon. May
+    /// be given several times
+    #[arg(long = "cut", value_name = "A-B")]
+    pub cuts: Vec<Cut>,
+    /// Record the inputs of daemon N's peer in DIR/N.rec, for `murmurate sim --replay`
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+    /// Stop daemon N (SIGSTOP) in round R
+    #[arg(long = "stop", value_name = "N@round:R")]
+    pub stops: Vec<FaultAt>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a comment would be printed above the flags")]
+    pub emulated: Emulated,
+    /// Let a peer without a certificate attack the daemons while they train
+    #[arg(long)]
+    pub stranger: bool,
+    /// Afterwards train the same daemons with preset none for this many seconds, to compute
+    /// utilization; 0 skips this [default: 2, or 0 with a training loop, which would be started again]
+    #[arg(long, value_name = "SECONDS")]
+    pub baseline: Option<f64>,
+    /// After `--`: the training loop of every daemon, which attaches to it
+    #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-    /// The command line, for the report.
+    /// Show errors and results only
+    #[arg(skip)]
+    pub quiet: bool,
+    /// Of `--demo`: seconds of training in a round, in place of a number of inner steps
+    #[arg(skip)]
+    pub round_time_s: Option<f64>,
+    /// The command line, for the report
+    #[arg(skip)]
     pub args: Vec<String>,
 }
 
+/// The accuracy or loss that ends the run.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Goal {
+    /// End when every daemon has reached this accuracy; exit with an error if one does not
+    /// [default: 0.96 for the bundled images, but none with --rounds or preset none]
+    #[arg(long, value_name = "SHARE")]
+    pub until_accuracy: Option<f64>,
+    /// End when every daemon has reached this loss, in nats; exit with an error if one does not
+    #[arg(long, value_name = "LOSS")]
+    pub until_loss: Option<f64>,
+}
+
+/// The network between the daemons.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Emulated {
+    /// Put every daemon behind an emulated link: RATE/RTT/LOSS, such as 50mbit/100ms/1%, then keys
+    /// such as /queue=100ms,jitter=5ms,burst=8,up=20mbit. The path between two daemons consists of
+    /// their two links
+    #[arg(long, value_name = "RATE/RTT/LOSS")]
+    pub link: Option<LinkSpec>,
+    /// Put every daemon except the first behind an emulated router: none, full-cone,
+    /// port-restricted, symmetric
+    #[arg(long, value_name = "KIND")]
+    pub nat: Option<NatKind>,
+}
+
 impl LocalOptions {
-    /// What every daemon must reach: what was requested; otherwise an accuracy of 0.96 on the bundled
-    /// images, or nothing if rounds were requested or the preset has no exchange. What other data allow
-    /// is not known.
+    /// The goal of every daemon: the requested one; otherwise an accuracy of 0.96 on the bundled
+    /// images, or none if rounds were requested or the preset has no exchange. The accuracy that other
+    /// data allow is not known.
     pub fn target(&self, preset: &str, task: &TaskConfig) -> Target {
         let asked = Target {
-            accuracy: self.until_accuracy,
-            loss: self.until_loss,
+            accuracy: self.goal.until_accuracy,
+            loss: self.goal.until_loss,
         };
         let known = matches!(task.data(), Some(DataSource::Bundled));
         let usual = self.rounds.is_none() && preset != "none" && known;
@@ -103,6 +197,17 @@ impl LocalOptions {
             accuracy: Some(TARGET_ACCURACY),
             loss: None,
         }
+    }
+
+    /// Seconds that the same daemons train with preset `none`; zero skips this.
+    pub(super) fn baseline_s(&self) -> f64 {
+        // A training loop would write its results again.
+        let usual = if self.command.is_empty() {
+            BASELINE_S
+        } else {
+            0.0
+        };
+        self.baseline.unwrap_or(usual)
     }
 
     /// The faults to start one daemon with: its kills, then its stops.
@@ -131,12 +236,12 @@ impl LocalOptions {
             let message = format!("{} daemons; give 1 to {NODES_MAX}", self.nodes);
             return wrong("--nodes", message);
         }
-        let accuracy = self.until_accuracy;
+        let accuracy = self.goal.until_accuracy;
         if let Some(given) = accuracy.filter(|share| !(0.0..=1.0).contains(share)) {
             let message = format!("give a share from 0 to 1{}", as_share(given));
             return wrong("--until-accuracy", message);
         }
-        if self.until_loss.is_some_and(|loss| !loss.is_finite()) {
+        if self.goal.until_loss.is_some_and(|loss| !loss.is_finite()) {
             return wrong("--until-loss", "give a number: the loss in nats".to_owned());
         }
         let nodes = |most: Option<usize>| ("daemon", most.map(|n| n as u64), self.nodes as u64);
@@ -212,12 +317,18 @@ mod tests {
         };
         assert!(!target(rounds, "bsp").is_set());
         let asked = LocalOptions {
-            until_accuracy: Some(0.5),
+            goal: Goal {
+                until_accuracy: Some(0.5),
+                until_loss: None,
+            },
             ..options()
         };
         assert_eq!(target(asked, "none").accuracy, Some(0.5));
         let loss = LocalOptions {
-            until_loss: Some(0.5),
+            goal: Goal {
+                until_accuracy: None,
+                until_loss: Some(0.5),
+            },
             ..options()
         };
         let expected = Target {

@@ -1,11 +1,10 @@
 //! The plan of a local swarm: one configuration for each daemon, derived from a common one.
 
 use super::LocalError;
-use super::args::ShardsArg;
-use super::kill_every::KillEvery;
+use super::args::{KillEvery, ShardsArg};
 use super::network::Place;
 use super::options::LocalOptions;
-use crate::config::{Config, ConfigError, Overrides};
+use crate::config::{Config, ConfigError, Overrides, TrainerArg};
 use crate::faults::Fault;
 use crate::goal::Target;
 use crate::lies::Lie;
@@ -17,7 +16,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The plan of the whole swarm.
 #[derive(Clone, Debug)]
 pub(super) struct LocalPlan {
     pub(super) children: Vec<ChildPlan>,
@@ -30,7 +28,6 @@ pub(super) struct LocalPlan {
     pub(super) kill_every: Option<KillEvery>,
     /// The name of the run that a stranger attacks, if there is one.
     pub(super) stranger: Option<String>,
-    /// The sides of a split, in words.
     pub(super) sides: Option<String>,
     /// A note for the user about a default that was chosen.
     pub(super) note: Option<&'static str>,
@@ -108,16 +105,14 @@ pub(super) struct ChildPlan {
     pub(super) config: PathBuf,
     pub(super) faults: Vec<Fault>,
     pub(super) lies: Vec<Lie>,
-    /// Its split from others.
     pub(super) split: Option<Split>,
     pub(super) record: Option<PathBuf>,
     pub(super) late: Option<u64>,
     pub(super) threads: usize,
-    /// Number of its trainers.
     pub(super) ranks: usize,
     /// Its training loop, if that is a process of its own.
     pub(super) command: Vec<OsString>,
-    /// Whether it announces an address at which others can join.
+    /// Set where it announces an address at which others can join.
     pub(super) joinable: bool,
 }
 
@@ -197,7 +192,7 @@ impl Base {
             data: options.data.clone(),
             init: options.init.clone(),
             device: options.device.clone(),
-            attached: !options.command.is_empty(),
+            trainer: (!options.command.is_empty()).then_some(TrainerArg::Attach),
             no_mdns: true,
             ..Overrides::default()
         };
@@ -323,8 +318,8 @@ impl Base {
         let place = self.places.get(index);
         set(&mut table, "run", "rounds", count(self.rounds()));
         set(&mut table, "run", "start_with", count(start_with));
-        if let Some(ranks) = options.ranks {
-            set(&mut table, "island", "ranks", count(ranks));
+        if let Some(islands) = options.islands {
+            set(&mut table, "island", "ranks", count(islands.ranks));
         }
         // A daemon that is away or late when the others finish must find a peer to fetch the result
         // from. So all of them stay, and this program ends them.

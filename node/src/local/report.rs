@@ -34,9 +34,9 @@ pub struct LocalReport {
     pub until_accuracy: Option<f64>,
     /// The loss that every daemon had to reach, if any.
     pub until_loss: Option<f64>,
-    /// Whether all of them reached it.
+    /// `true` if every daemon reached the goal; `None` without a goal.
     pub reached: Option<bool>,
-    /// Whether Ctrl+C ended it.
+    /// Set if Ctrl+C, or the system, ended the run.
     pub interrupted: bool,
     /// One entry for each daemon, by index.
     pub nodes: Vec<NodeEntry>,
@@ -113,7 +113,6 @@ impl LocalReport {
         report
     }
 
-    /// Indices of the daemons with a report.
     pub(super) fn finished_nodes(&self) -> Vec<usize> {
         self.nodes
             .iter()
@@ -207,12 +206,12 @@ pub struct NodeEntry {
 }
 
 impl NodeEntry {
-    /// Whether it is an honest daemon that finished.
+    /// Returns `true` for an honest daemon that left in order.
     pub(super) fn counts(&self) -> bool {
         self.reported() && self.lies.is_empty()
     }
 
-    /// Whether it left in order: its last report is here.
+    /// Returns `true` if it left in order: its last report is here.
     pub(super) fn reported(&self) -> bool {
         matches!(self.status.as_str(), "finished" | "interrupted")
     }
@@ -294,7 +293,6 @@ pub struct Total {
 }
 
 impl Total {
-    /// Computes the totals.
     pub(super) fn of(nodes: &[NodeEntry]) -> Self {
         let done: Vec<&NodeEntry> = nodes.iter().filter(|n| n.counts()).collect();
         let mean = |value: fn(&NodeEntry) -> Option<f64>| {
@@ -448,7 +446,6 @@ pub fn notes(report: &LocalReport) -> Vec<String> {
     report.stranger.iter().map(tried).collect()
 }
 
-/// What a stranger tried, in one line.
 fn tried(stranger: &StrangerEntry) -> String {
     format!(
         "stranger: {} identities, turned away {} times, {} links; {} silent connections, {} datagrams; {} of \
@@ -471,7 +468,6 @@ fn name_of(node: &NodeEntry) -> String {
     }
 }
 
-/// The status of a daemon, and its lies.
 fn status_of(node: &NodeEntry) -> String {
     if node.lies.is_empty() {
         return node.status.clone();

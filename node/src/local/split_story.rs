@@ -3,10 +3,8 @@
 use crate::progress::merged;
 use serde::Serialize;
 
-/// How far a split is.
 #[derive(Debug)]
 pub(super) struct SplitStory {
-    /// The sides, in words.
     sides: Option<String>,
     split: bool,
     healed: bool,

@@ -60,7 +60,6 @@ pub(super) struct Stranger {
     _tasks: JoinSet<()>,
 }
 
-/// What the stranger knows.
 #[derive(Clone)]
 struct Known {
     name: String,
@@ -102,7 +101,7 @@ impl Stranger {
         }
     }
 
-    /// What it has tried so far.
+    /// The counts of its attempts so far.
     pub(super) fn entry(&self) -> StrangerEntry {
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,7 +150,6 @@ async fn knock(known: Known) {
     }
 }
 
-/// A membership that the stranger made for itself.
 fn forged(name: &str, me: PeerId) -> Membership {
     let key = RunKey::from_seed(name.to_owned(), random_bytes());
     let run = key.run();

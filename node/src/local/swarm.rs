@@ -3,11 +3,10 @@
 mod telling;
 
 use super::LocalError;
-use super::args::FaultEntry;
+use super::args::{FaultEntry, Killer};
 use super::child::{ChildEvent, ChildHandle, EVENTS_CAPACITY, Events};
 use super::demo::Narrator;
 use super::display::Display;
-use super::kill_every::Killer;
 use super::member::{Member, State};
 use super::page::{self, SwarmPage};
 use super::plan::LocalPlan;
@@ -42,12 +41,10 @@ const TICK: Duration = Duration::from_millis(100);
 /// Number of last lines of a daemon's stderr that are kept.
 const WORDS_MAX: usize = 5;
 
-/// Why a swarm ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Every live daemon reached the goal.
     Reached,
-    /// All rounds are complete.
     RoundsDone,
     /// The time limit has passed.
     TimeUp,
@@ -55,7 +52,6 @@ pub(super) enum End {
     Interrupted,
 }
 
-/// The daemons of one local swarm.
 #[derive(Debug)]
 pub(super) struct Swarm {
     pub(super) members: Vec<Member>,
@@ -68,9 +64,7 @@ pub(super) struct Swarm {
     /// The name of the run that a stranger attacks, until it begins.
     target_of_stranger: Option<String>,
     stranger: Option<Stranger>,
-    /// How far a split is.
     pub(super) split: SplitStory,
-    /// Chooses the kills of `--kill-every`.
     pub(super) killer: Option<Killer>,
     events: Events,
     inbox: mpsc::Receiver<(usize, ChildEvent)>,
@@ -78,11 +72,10 @@ pub(super) struct Swarm {
     terminations: unix::Signal,
     heard: Instant,
     leaving: bool,
-    /// Whether the user ended the run.
+    /// Set if the user, or the system, ended the run.
     interrupted: bool,
-    /// Whether a browser is to show the page.
+    /// Set until a browser was told to show the page, if it is to show that.
     pub(super) open_browser: bool,
-    /// The page of the swarm, unless it is a quiet one for comparison.
     pub(super) page: Option<SwarmPage>,
     shown: Instant,
     /// Tells the story of the run in place of messages.
@@ -97,11 +90,7 @@ impl Swarm {
     pub(super) fn new(plan: &LocalPlan, display: Display) -> Result<Self, LocalError> {
         // One listener for the whole life of the swarm, so that no Ctrl+C between two waits is
         // lost.
-        let listen = |kind| {
-            unix::signal(kind).map_err(|e| LocalError::Signals {
-                reason: e.to_string(),
-            })
-        };
+        let listen = |kind| unix::signal(kind).map_err(|e| LocalError::Signals(e.to_string()));
         let interrupts = listen(unix::SignalKind::interrupt())?;
         // A view must not leave the terminal as it is when this process is told to end.
         let terminations = listen(unix::SignalKind::terminate())?;
@@ -199,7 +188,7 @@ impl Swarm {
         self.display.say("a stranger attacks all daemons");
     }
 
-    /// Ends the stranger and returns what it tried.
+    /// Ends the stranger and returns the counts of its attempts.
     pub(super) fn end_stranger(&mut self) -> Option<StrangerEntry> {
         let stranger = self.stranger.take()?;
         Some(stranger.entry())
@@ -385,7 +374,6 @@ impl Swarm {
     }
 }
 
-/// The Unix time in seconds.
 pub(super) fn unix_s() -> f64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().as_secs_f64()
@@ -427,7 +415,6 @@ impl Swarm {
         Ok(end)
     }
 
-    /// Says where the page of the swarm is.
     fn show_page(&mut self) {
         let Some(url) = self.page.as_ref().map(SwarmPage::url) else {
             return;

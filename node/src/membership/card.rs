@@ -20,7 +20,6 @@ struct Content {
     certificates: String,
 }
 
-/// A membership as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Card {
     pub(super) name: String,
@@ -34,7 +33,6 @@ impl Card {
         dir.join("membership.toml")
     }
 
-    /// Reads the membership of a directory, if it has one.
     pub(super) fn read(dir: &Path) -> Result<Option<Self>, MembershipError> {
         let path = Self::path(dir);
         let bad = |reason: String| MembershipError::Card {
@@ -62,14 +60,10 @@ impl Card {
         }
     }
 
-    /// The membership of a directory that must have one.
     pub(super) fn of(dir: &Path) -> Result<Self, MembershipError> {
-        Self::read(dir)?.ok_or_else(|| MembershipError::NoMember {
-            dir: dir.to_owned(),
-        })
+        Self::read(dir)?.ok_or_else(|| MembershipError::NoMember(dir.to_owned()))
     }
 
-    /// Writes the membership of a directory.
     pub(super) fn write(&self, dir: &Path) -> Result<(), MembershipError> {
         let path = Self::path(dir);
         let content = Content {

@@ -28,7 +28,6 @@ pub(crate) struct Entered {
     pub(crate) invited: bool,
 }
 
-/// A right to enter, and where it comes from.
 struct Right {
     name: String,
     run: Run,
@@ -72,7 +71,7 @@ pub(crate) fn enter(
     }
     let path = Card::path(dir);
     let ended = |flaw| match flaw {
-        Flaw::OtherPeer => MembershipError::OtherKey { path },
+        Flaw::OtherPeer => MembershipError::OtherKey(path),
         flaw => MembershipError::Ended { path, flaw },
     };
     right.chain.check(&right.run, &me, now_s()).map_err(ended)?;
@@ -139,7 +138,6 @@ fn enter_open(
     })
 }
 
-/// By what right the daemon enters.
 fn right(
     config: &Config,
     dir: &Path,
@@ -183,9 +181,7 @@ fn right(
         return Err(MembershipError::NoInvite);
     }
     if dir.join("checkpoint.json").exists() {
-        return Err(MembershipError::Lost {
-            dir: dir.to_owned(),
-        });
+        return Err(MembershipError::Lost(dir.to_owned()));
     }
     let key = found(&own_key, &config.run.name)?;
     let note = format!(

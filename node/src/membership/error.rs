@@ -53,12 +53,9 @@ pub enum MembershipError {
     #[error(
         "{} lets in another peer than identity.key beside it: put the old identity.key back, or enter the run as a \
          new member in a new directory (`murmurate run --dir NEW --invite FILE`)",
-        path.display()
+        .0.display()
     )]
-    OtherKey {
-        /// Its path.
-        path: PathBuf,
-    },
+    OtherKey(PathBuf),
     /// There are addresses to join, but nothing that lets this daemon in.
     #[error(
         "this daemon has addresses to join but no invite: run `murmurate invite DIR` on a machine of the \
@@ -75,7 +72,7 @@ pub enum MembershipError {
         dir: PathBuf,
         /// The name of its run.
         name: String,
-        /// What is of another run.
+        /// The credential that is of another run, such as `invite`.
         given: &'static str,
     },
     /// The directory belongs to a closed run.
@@ -109,12 +106,9 @@ pub enum MembershipError {
     /// The directory may not let others in.
     #[error(
         "{} may not let others in: only the owner and members with the role admit may; give the owner's \
-         key with --key, or use the directory of such a member", dir.display()
+         key with --key, or use the directory of such a member", .0.display()
     )]
-    NoOffice {
-        /// The directory.
-        dir: PathBuf,
-    },
+    NoOffice(PathBuf),
     /// Another one let the member in.
     #[error(
         "{whom} was not let in by the daemon in {}, so the others would not believe its revocation: revoke it with \
@@ -130,59 +124,38 @@ pub enum MembershipError {
     #[error(
         "{} has a checkpoint.json and neither membership.toml nor run.key, so this daemon would found another run: \
          restore these files and identity.key, enter the run again with --invite FILE, or give another --dir",
-        dir.display()
+        .0.display()
     )]
-    Lost {
-        /// The directory.
-        dir: PathBuf,
-    },
+    Lost(PathBuf),
     /// The register has no room for another revocation of this member's.
     #[error(
         "the register has no room for another revocation by the member in {}: revoke with the owner's key (--key FILE)",
-        dir.display()
+        .0.display()
     )]
-    NoMoreRevocations {
-        /// The directory.
-        dir: PathBuf,
-    },
+    NoMoreRevocations(PathBuf),
     /// Only the owner directs.
     #[error(
         "only the owner of a run directs it: {} has a certificate and not the run key; give the key with \
-         --key FILE", dir.display()
+         --key FILE", .0.display()
     )]
-    NotTheOwner {
-        /// The directory.
-        dir: PathBuf,
-    },
+    NotTheOwner(PathBuf),
     /// The run is open, or there is none.
     #[error(
         "{} is not the directory of a daemon of a closed run; give the directory of one that has run (an open \
-         run cannot be directed, because everyone knows its key)", dir.display()
+         run cannot be directed, because everyone knows its key)", .0.display()
     )]
-    Undirected {
-        /// The directory.
-        dir: PathBuf,
-    },
+    Undirected(PathBuf),
     /// The directory is not of a member.
-    #[error("{} is not the directory of a member of a closed run; give that of a daemon that has run", dir.display())]
-    NoMember {
-        /// The directory.
-        dir: PathBuf,
-    },
+    #[error("{} is not the directory of a member of a closed run; give that of a daemon that has run", .0.display())]
+    NoMember(PathBuf),
     /// A file is there already.
-    #[error("{} exists already; give another --to", path.display())]
-    Exists {
-        /// Its path.
-        path: PathBuf,
-    },
+    #[error("{} exists already; give another --to", .0.display())]
+    Exists(PathBuf),
     /// The text is no id.
     #[error(
-        "`{text}` is not a peer's id: give its 64 hexadecimal digits, which `murmurate id DIR` prints"
+        "`{0}` is not a peer's id: give its 64 hexadecimal digits, which `murmurate id DIR` prints"
     )]
-    NotAnId {
-        /// The text.
-        text: String,
-    },
+    NotAnId(String),
     /// No member or invite begins with this text.
     #[error("{}; `murmurate members DIR` lists the members with their ids", fits(text, *found))]
     Ambiguous {
@@ -192,11 +165,8 @@ pub enum MembershipError {
         found: usize,
     },
     /// The address is none.
-    #[error("--address: `{text}` is not a multiaddress such as /ip4/203.0.113.7/udp/4001/quic-v1")]
-    Address {
-        /// The text.
-        text: String,
-    },
+    #[error("--address: `{0}` is not a multiaddress such as /ip4/203.0.113.7/udp/4001/quic-v1")]
+    Address(String),
 }
 
 /// What to do about a register that cannot be read.

@@ -1,14 +1,17 @@
-//! What a member or the owner can do for others: invite, admit, revoke, list.
+//! What a member or the owner can do for others: invite, admit, revoke, list; and what the owner directs,
+//! signed with the run key.
 
 use super::MembershipError;
 use super::card::Card;
 use super::key_file::read_key;
-use super::roll::{leave_order, read_register};
+use super::roll::{find_orders, leave_order, read_register};
 use crate::net::{is_loopback, now_s};
 use crate::store::{Identity, random_bytes, read_addresses};
 use libp2p::Multiaddr;
-use murmurate_protocol::PeerId;
-use murmurate_trust::{Chain, Holder, Invite, Issuer, News, Role, Run, RunKey, Terms};
+use murmurate_protocol::{Change, Directives, PeerId, Round};
+use murmurate_trust::{
+    Chain, Holder, Invite, Issuer, News, Role, Run, RunKey, SignedDirective, Terms,
+};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -45,11 +48,10 @@ pub struct MemberView {
     pub invited: bool,
     /// Set once it was revoked.
     pub revoked: bool,
-    /// What it did, if it is banned.
+    /// Its proven lie in words that follow its name, if it is banned.
     pub banned: Option<String>,
 }
 
-/// The run key that a source gives, if it gives one.
 pub(super) fn key_of(source: &Source) -> Result<Option<RunKey>, MembershipError> {
     let own_key = source.dir.join("run.key");
     match &source.key {
@@ -77,7 +79,7 @@ impl Office {
         let card = Card::of(&dir)?;
         let roles = card.chain.roles();
         if !roles.is_some_and(|roles| roles.has(Role::Admit)) {
-            return Err(MembershipError::NoOffice { dir });
+            return Err(MembershipError::NoOffice(dir));
         }
         let identity = Identity::load_or_create(&dir)?;
         let own = card.chain.check(&card.run, &identity.peer(), now_s());
@@ -121,9 +123,8 @@ impl Office {
         role: Role,
         addresses: &[String],
     ) -> Result<Invite, MembershipError> {
-        let peer = PeerId::from_hex(peer).ok_or_else(|| MembershipError::NotAnId {
-            text: peer.to_owned(),
-        })?;
+        let peer =
+            PeerId::from_hex(peer).ok_or_else(|| MembershipError::NotAnId(peer.to_owned()))?;
         let run = (&self.run, self.name.as_str());
         let invite = Invite::personal(run, &self.issuer, peer, role, now_s());
         Ok(invite.with_addresses(self.addresses(addresses)?))
@@ -148,9 +149,7 @@ impl Office {
         }
         register.revoke(revocation.clone());
         if !register.revocations().any(|known| known.key == key) {
-            return Err(MembershipError::NoMoreRevocations {
-                dir: self.dir.clone(),
-            });
+            return Err(MembershipError::NoMoreRevocations(self.dir.clone()));
         }
         let news = News {
             revocations: vec![revocation],
@@ -195,9 +194,9 @@ impl Office {
             let useful = if far.is_empty() { near } else { far };
             return Ok(useful.iter().map(Multiaddr::to_vec).collect());
         }
-        let read = given.iter().map(|text| {
-            bytes_of(text).ok_or_else(|| MembershipError::Address { text: text.clone() })
-        });
+        let read = given
+            .iter()
+            .map(|text| bytes_of(text).ok_or_else(|| MembershipError::Address(text.clone())));
         read.collect()
     }
 }
@@ -244,4 +243,75 @@ pub fn members(dir: &Path) -> Result<Vec<MemberView>, MembershipError> {
         }
     };
     Ok(all.into_iter().map(view).collect())
+}
+
+/// The right to direct a run, which only its key gives.
+#[derive(Debug)]
+pub struct Owner {
+    dir: PathBuf,
+    run: Run,
+    key: RunKey,
+}
+
+impl Owner {
+    /// The right that a key gives in the directory of a member.
+    ///
+    /// # Errors
+    /// If there is no key, it is of another run, or the run is open.
+    pub fn of(source: &Source) -> Result<Self, MembershipError> {
+        let dir = source.dir.clone();
+        let key = key_of(source)?;
+        let Some(card) = Card::read(&dir)? else {
+            return Err(MembershipError::Undirected(dir));
+        };
+        let Some(key) = key else {
+            return Err(MembershipError::NotTheOwner(dir));
+        };
+        let run = key.run();
+        if card.run != run {
+            return Err(MembershipError::OtherRun {
+                dir,
+                name: card.name,
+                given: "key",
+            });
+        }
+        Ok(Self { dir, run, key })
+    }
+
+    /// Signs a change that is in force from a round on, and leaves it for the daemon of the directory, which
+    /// tells the others.
+    ///
+    /// # Errors
+    /// If it cannot be left.
+    pub fn direct(&self, from: Round, change: Change) -> Result<SignedDirective, MembershipError> {
+        let number = self.known()?.next_number();
+        let directive = self.key.direct(number, now_s(), (from, change));
+        let news = News {
+            directives: vec![directive.clone()],
+            ..News::default()
+        };
+        leave_order(&self.dir, news)?;
+        Ok(directive)
+    }
+
+    /// The directives that the directory knows, those among them that wait for its daemon.
+    fn known(&self) -> Result<Directives, MembershipError> {
+        // In this order: the daemon removes an order after it has written the register.
+        let left = find_orders(&self.dir).into_iter();
+        let mut register = read_register(&self.dir, &self.run)?;
+        for directive in left.flat_map(|(_, news)| news.directives) {
+            register.direct(directive);
+        }
+        Ok(register.directives())
+    }
+}
+
+/// The directives that the daemon of a directory knew when it last wrote its register.
+///
+/// # Errors
+/// If it is not the directory of a member of a closed run.
+pub fn directives(dir: &Path) -> Result<Directives, MembershipError> {
+    let card = Card::read(dir)?;
+    let card = card.ok_or_else(|| MembershipError::Undirected(dir.to_owned()))?;
+    Ok(read_register(dir, &card.run)?.directives())
 }

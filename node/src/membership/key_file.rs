@@ -31,9 +31,7 @@ pub fn found(path: &Path, name: &str) -> Result<RunKey, MembershipError> {
         return Err(bad("a run's name has 1 to 128 printable characters"));
     }
     if path.exists() {
-        return Err(MembershipError::Exists {
-            path: path.to_owned(),
-        });
+        return Err(MembershipError::Exists(path.to_owned()));
     }
     let key = RunKey::from_seed(name.to_owned(), random_bytes());
     let content = Content {
@@ -49,7 +47,7 @@ pub fn found(path: &Path, name: &str) -> Result<RunKey, MembershipError> {
 ///
 /// # Errors
 /// If the file cannot be read, is no key, or others than its owner may read it.
-pub fn read_key(path: &Path) -> Result<RunKey, MembershipError> {
+pub(crate) fn read_key(path: &Path) -> Result<RunKey, MembershipError> {
     let bad = |reason: String| MembershipError::Key {
         path: path.to_owned(),
         reason,

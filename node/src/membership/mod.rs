@@ -6,18 +6,16 @@
 //! was founded there. All are readable by their owner only.
 
 mod card;
-mod direct;
 mod enter;
 mod error;
 mod issue;
 mod key_file;
 mod roll;
 
-pub use direct::{Owner, directives};
 pub(crate) use enter::{Entered, enter};
 pub use error::MembershipError;
-pub use issue::{MemberView, Office, Source, members, run_of};
-pub use key_file::{found, read_key};
+pub use issue::{MemberView, Office, Owner, Source, directives, members, run_of};
+pub use key_file::found;
 pub(crate) use roll::Roll;
 
 use murmurate_trust::{Invite, InviteError};

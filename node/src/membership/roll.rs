@@ -55,7 +55,6 @@ pub(super) fn read_register(dir: &Path, run: &Run) -> Result<Register, Membershi
     Ok(found.unwrap_or_else(|| Register::new(run.clone())))
 }
 
-/// Writes a register.
 pub(super) fn write_register(dir: &Path, register: &Register) -> Result<(), StoreError> {
     write_private(&path_of(dir), &register.to_bytes())
 }
@@ -73,7 +72,6 @@ pub(crate) struct Roll {
 }
 
 impl Roll {
-    /// The register of the daemon in `dir`.
     pub(crate) fn new(dir: PathBuf, membership: Arc<Membership>) -> Self {
         Self {
             dir,
@@ -85,7 +83,6 @@ impl Roll {
         }
     }
 
-    /// This daemon's id.
     pub(crate) fn me(&self) -> PeerId {
         self.membership.me()
     }
@@ -100,14 +97,8 @@ impl Roll {
         self.membership.register().directives()
     }
 
-    /// True while a peer is a member.
     pub(crate) fn is_member(&self, peer: &PeerId) -> bool {
         self.membership.register().is_member(peer, now_s())
-    }
-
-    /// True for a member that is banned.
-    pub(crate) fn is_banned(&self, peer: &PeerId) -> bool {
-        self.membership.register().banned(peer).is_some()
     }
 
     /// A proof that a member lies: it is banned, and the others are told.
@@ -122,7 +113,6 @@ impl Roll {
         }
     }
 
-    /// The register has changed.
     pub(crate) fn changed(&mut self) {
         self.changed = true;
     }
@@ -193,14 +183,12 @@ fn told(saved: Result<(), StoreError>) {
     }
 }
 
-/// Files that are read at a time.
 const FILES_MAX: usize = 64;
 
 fn folder(dir: &Path) -> PathBuf {
     dir.join("orders")
 }
 
-/// Leaves news for the daemon of `dir`.
 pub(super) fn leave_order(dir: &Path, news: News) -> Result<(), StoreError> {
     let folder = folder(dir);
     std::fs::create_dir_all(&folder).map_err(|e| StoreError::io("create", &folder, e))?;

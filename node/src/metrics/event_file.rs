@@ -35,7 +35,6 @@ const TABLE: [u32; 256] = {
     table
 };
 
-/// CRC-32C of some bytes.
 pub(super) fn crc(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| (crc >> 8) ^ TABLE[usize::from(crc as u8 ^ byte)];
     !bytes.iter().fold(!0, step)
@@ -46,7 +45,6 @@ pub(super) fn masked(bytes: &[u8]) -> u32 {
     crc(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// A payload as a record.
 pub(super) fn record(payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u64).to_le_bytes();
     let mut out = Vec::with_capacity(payload.len() + 16);
@@ -57,7 +55,6 @@ pub(super) fn record(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The payload that opens a file.
 pub(super) fn opening(unix_s: f64) -> Vec<u8> {
     let mut event = Vec::new();
     double(&mut event, 1, unix_s);
@@ -65,7 +62,6 @@ pub(super) fn opening(unix_s: f64) -> Vec<u8> {
     event
 }
 
-/// The payload with the values of a step.
 pub(super) fn scalars(unix_s: f64, step: u64, values: &[(&str, f64)]) -> Vec<u8> {
     let mut summary = Vec::new();
     for (tag, value) in values {

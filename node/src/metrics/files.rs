@@ -19,10 +19,8 @@ const EVENT_FILES_MAX: usize = 16;
 const LINES: &str = "metrics.jsonl";
 const EARLIER_LINES: &str = "metrics.1.jsonl";
 
-/// Beginning of the names of event files.
 const EVENTS: &str = "events.out.tfevents.";
 
-/// The open files.
 #[derive(Debug)]
 pub(super) struct Files {
     dir: PathBuf,
@@ -38,7 +36,6 @@ impl Files {
         Self::bounded(dir, unix_s, FILE_BYTES_MAX)
     }
 
-    /// As [`Files::create`], with another bound for each file.
     pub(super) fn bounded(dir: &Path, unix_s: f64, most: u64) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         let lines = Lines::open(&dir.join(LINES))?;

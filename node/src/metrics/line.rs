@@ -26,7 +26,7 @@ impl RateFact {
 
 /// The values of one finished round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub(crate) struct Line {
     /// Unix time in seconds.
     pub unix_s: f64,
     /// Rounds that have ended, this one included.
@@ -88,7 +88,6 @@ impl Line {
         }
     }
 
-    /// Adds an evaluation.
     pub(super) fn evaluate(&mut self, found: &Evaluation, unit: Unit) {
         let text = unit.of_text(found.loss);
         self.test_loss = Some(found.loss);

@@ -6,7 +6,7 @@ mod event_file;
 mod files;
 mod line;
 
-pub use line::{Line, RateFact};
+pub(crate) use line::{Line, RateFact};
 
 use crate::api::Figures;
 use crate::unit::Unit;
@@ -21,9 +21,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Lines that may wait in the queue. A disk that is slower than this for long loses lines, not time.
 const LINES_WAITING_MAX: usize = 1024;
 
-/// Writes the metrics of one daemon.
 #[derive(Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     dir: PathBuf,
     unit: Unit,
     rate: RateFact,
@@ -42,7 +41,7 @@ impl Metrics {
     ///
     /// # Errors
     /// If they cannot be created, or the thread cannot start.
-    pub fn start(
+    pub(crate) fn start(
         dir: &Path,
         peer: &str,
         unit: Unit,
@@ -70,7 +69,7 @@ impl Metrics {
     }
 
     /// Takes an event of the peer. `figures` are the daemon's counters now.
-    pub fn observe(&mut self, event: &Event, figures: impl FnOnce() -> Figures) {
+    pub(crate) fn observe(&mut self, event: &Event, figures: impl FnOnce() -> Figures) {
         match event {
             Event::RoundEnded { round, seconds, .. } => {
                 self.write();
@@ -131,7 +130,7 @@ impl Metrics {
     }
 
     /// Why the files ended early, as one line. Returned once.
-    pub fn trouble(&mut self) -> Option<String> {
+    pub(crate) fn trouble(&mut self) -> Option<String> {
         let ended = self.writer.as_ref().is_some_and(JoinHandle::is_finished);
         if !ended || self.told {
             return None;
@@ -154,7 +153,7 @@ impl Metrics {
     }
 
     /// Writes what waits and ends the thread. Returns a line where that failed, or where lines were lost.
-    pub fn finish(mut self) -> Option<String> {
+    pub(crate) fn finish(mut self) -> Option<String> {
         self.write();
         let dir = self.dir.display().to_string();
         if let Some(error) = self.end().filter(|_| !self.told) {
@@ -165,7 +164,6 @@ impl Metrics {
     }
 }
 
-/// The writer thread.
 fn write_all(mut files: Files, lines: &Receiver<Line>) -> io::Result<()> {
     while let Ok(line) = lines.recv() {
         files.write(&line)?;
@@ -173,7 +171,6 @@ fn write_all(mut files: Files, lines: &Receiver<Line>) -> io::Result<()> {
     Ok(())
 }
 
-/// The Unix time in seconds.
 fn unix_s() -> f64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().as_secs_f64()

@@ -1,10 +1,9 @@
-//! What is written is decoded, with all CRCs, and bounded.
+//! Written files are decoded, with all CRCs, and bounded.
 
 use super::event_file::{crc, masked};
 use super::*;
-use murmurate_protocol::{Digest, Round};
+use murmurate_protocol::{Digest, Round, SortedMap};
 use murmurate_strategies::inner::Rate;
-use std::collections::BTreeMap;
 use std::fs;
 
 /// The payloads of an event file, with all CRCs checked.
@@ -56,7 +55,7 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Step and values of an event; `None` for the opening.
-fn decoded(payload: &[u8]) -> Option<(u64, BTreeMap<String, f32>)> {
+fn decoded(payload: &[u8]) -> Option<(u64, SortedMap<String, f32>)> {
     let event = fields(payload);
     let of = |number| event.iter().find(|(field, _)| *field == number);
     assert!(f64::from_le_bytes(of(1)?.1.clone().try_into().unwrap()) > 1.6e9);

@@ -28,7 +28,6 @@ use std::time::Duration;
 /// for a restarted peer, and one that tests whether this daemon can be dialled.
 const CONNECTIONS_PER_PEER_MAX: u32 = 6;
 
-/// Outbound handshakes that may be in progress.
 pub(super) const HANDSHAKES_MAX: u32 = 64;
 
 /// How often a link is pinged. The first ping goes out at once.
@@ -46,7 +45,6 @@ pub(super) struct Behaviour {
     pub(super) gated: Gated<MembersOnly>,
 }
 
-/// The protocols between members.
 #[derive(NetworkBehaviour)]
 pub(super) struct MembersOnly {
     identify: identify::Behaviour,
@@ -56,7 +54,6 @@ pub(super) struct MembersOnly {
     pub(super) nat: Behaviours,
 }
 
-/// Name of Kademlia's protocol for a run.
 pub(super) fn kad_protocol(run: &RunId) -> StreamProtocol {
     StreamProtocol::try_from_owned(format!("/murmurate/{}/kad/1", run.to_hex()))
         .expect("the name starts with a slash")

@@ -1,7 +1,6 @@
 //! How fast: a token bucket, which limits how fast one remote may send, and the pauses between attempts.
 
-use murmurate_protocol::PeerId;
-use std::collections::BTreeMap;
+use murmurate_protocol::{PeerId, SortedMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -57,7 +56,7 @@ pub(super) struct Budget {
     capacity: u32,
     per_second: u32,
     /// Those that are not full, and some that have become full since. Only members have one.
-    buckets: Arc<Mutex<BTreeMap<PeerId, Bucket>>>,
+    buckets: Arc<Mutex<SortedMap<PeerId, Bucket>>>,
 }
 
 impl Budget {

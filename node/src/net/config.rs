@@ -112,35 +112,23 @@ pub enum NetError {
     #[error(
         "cannot listen on {} (another process may use the port: stop it, or choose other `listen` \
          addresses)",
-        .failures.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     )]
-    Listen {
-        /// All addresses with their reasons.
-        failures: Vec<ListenFailure>,
-    },
-    /// Another process has a port of the configuration.
+    Listen(Vec<ListenFailure>),
     #[error(
         "port {port} of {address} is in use by another process (stop it if it is another daemon, or \
          give another port in `network.listen`; 0 takes any free one)"
     )]
-    PortTaken {
-        /// The listening address.
-        address: Multiaddr,
-        /// Its port.
-        port: u16,
-    },
+    PortTaken { address: Multiaddr, port: u16 },
     /// An encrypted transport cannot be set up.
     #[error("cannot set up the {transport} transport: {reason}")]
     Transport {
-        /// Name of the transport.
         transport: &'static str,
-        /// The reason.
         reason: String,
     },
     /// The system lets this process open too few sockets.
     #[error(transparent)]
     Descriptors(#[from] TooFew),
-    /// mDNS cannot be set up.
     #[error("cannot set up mDNS (turn `mdns` off, or allow multicast on this machine)")]
     Mdns(#[source] std::io::Error),
 }

@@ -17,7 +17,6 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
-/// Frames that may wait in the queue to one peer.
 pub(super) const FRAMES_WAITING_MAX: usize = 256;
 
 /// How long a peer may take to read a written frame, or to complete one that it began to send.
@@ -45,18 +44,14 @@ pub(super) fn budget() -> Budget {
     Budget::new(BURST_BYTES, BYTES_PER_SECOND)
 }
 
-/// One end of a link, as used by the tasks of its streams.
 #[derive(Clone, Debug)]
 pub(super) struct LinkEnd {
-    /// The peer.
     pub(super) peer: PeerId,
     /// The peer's id in libp2p.
     pub(super) theirs: identity::PeerId,
-    /// The link's number.
     pub(super) link: u64,
     /// Counts the link's bytes.
     pub(super) tally: Tally,
-    /// Opens streams on the link.
     pub(super) opener: Opener,
 }
 

@@ -4,9 +4,8 @@
 use super::NetEvent;
 use super::behaviour::{HANDSHAKES_MAX, kad_protocol};
 use super::bootstrap::{name_of, resolve};
-use super::ids::{address_with_peer, from_libp2p, to_libp2p};
-use super::nat::{is_relayed, relay_of};
-use super::record::{self, is_quic};
+use super::nat::relay_of;
+use super::record::{self, address_with_peer, from_libp2p, is_quic, is_relayed, to_libp2p};
 use super::streams::Internal;
 use super::swarm::Network;
 use libp2p::multiaddr::Protocol;
@@ -39,7 +38,6 @@ const AVOIDED_MAX: usize = 256;
 const CIRCUITS_TOLD: usize = 2;
 
 impl Network {
-    /// Dials the peer of a record.
     pub(super) fn dial_record(&mut self, record: &PeerRecord) {
         let Some(peer) = to_libp2p(&record.peer) else {
             return;
@@ -151,7 +149,6 @@ impl Network {
         }
     }
 
-    /// Dials an address to join, at this address.
     fn dial_join(&mut self, address: &Multiaddr, at: Multiaddr) {
         let options = DialOpts::unknown_peer_id().address(at).build();
         let id = options.connection_id();
@@ -247,7 +244,6 @@ impl Network {
         }
     }
 
-    /// Excludes a peer from discovery for some time.
     pub(super) fn avoid(&mut self, peer: identity::PeerId, time: Duration) {
         while self.avoided.len() >= AVOIDED_MAX {
             let earliest = self.avoided.iter().min_by_key(|(_, until)| **until);

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use libp2p::{Multiaddr, Stream};
 use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::{PeerRecord, WireError};
-use murmurate_trust::{Overused, Role};
+use murmurate_trust::{Overused, Refusal, Role};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, Permit};
@@ -81,16 +81,15 @@ pub enum NetEvent {
     Record(PeerRecord),
     /// The register of members has changed.
     Register,
-    /// A linked peer is no longer a member: it was revoked, its certificate has ended, or others used its invite
-    /// before it.
-    Dismissed(PeerId),
+    /// A linked peer is no longer a member.
+    Dismissed(PeerId, Refusal),
     /// More peers used an invite than may.
     Overused(Overused),
     /// A member is banned from the run.
     Banned {
         /// The member.
         peer: PeerId,
-        /// What it did, in words that follow its name.
+        /// Its proven lie, in words that follow its name.
         what: String,
     },
     /// A peer that this daemon dialled is no member of the run, or refused this daemon; or a peer that

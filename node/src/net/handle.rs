@@ -1,7 +1,7 @@
 //! The handle to the network: commands that do not wait, and counters.
 
 use crate::bulk::{BulkLimits, BulkStore, PushJob};
-use crate::net::outboxes::{Busy, Outboxes};
+use crate::net::links::{Busy, Outboxes};
 use crate::net::swarm::{Command, Network};
 use crate::net::view::{LinkView, Views};
 use crate::net::vitals::VitalsBoard;
@@ -10,9 +10,8 @@ use crate::traffic::{CounterSnapshot, Counters};
 use murmurate_net::congestion::MaxRate;
 use murmurate_protocol::limits::FRAME_BYTES_MAX;
 use murmurate_protocol::wire::{self, Message, PeerRecord, WireVersion, WireVersions};
-use murmurate_protocol::{FetchId, Locality, PeerId, SliceId, SliceMeta};
+use murmurate_protocol::{FetchId, Locality, PeerId, SliceId, SliceMeta, SortedMap, SortedSet};
 use murmurate_trust::News;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -122,7 +121,7 @@ impl Net {
     }
 
     /// Pushes a slice that is in the store; lower priorities go first. Exactly one
-    /// [`BulkEvent::Pushed`](crate::bulk::BulkEvent::Pushed) follows by the deadline.
+    /// `BulkEvent::Pushed` follows by the deadline.
     ///
     /// # Errors
     /// If too many commands wait. Then no event follows.
@@ -148,8 +147,8 @@ impl Net {
     }
 
     /// Fetches a slice from the first of `from` that has it, or a state from all of them at once.
-    /// One [`BulkEvent::Fetched`](crate::bulk::BulkEvent::Fetched) or
-    /// [`BulkEvent::FetchFailed`](crate::bulk::BulkEvent::FetchFailed) follows by the deadline. A
+    /// One `BulkEvent::Fetched` or
+    /// `BulkEvent::FetchFailed` follows by the deadline. A
     /// second request for the same item replaces the first.
     ///
     /// # Errors
@@ -174,7 +173,7 @@ impl Net {
     ///
     /// # Errors
     /// If too many commands wait.
-    pub fn block(&self, peers: BTreeSet<PeerId>) -> Result<(), Busy> {
+    pub fn block(&self, peers: SortedSet<PeerId>) -> Result<(), Busy> {
         self.command(move |network| network.block(peers))
     }
 
@@ -209,7 +208,7 @@ impl Net {
     }
 
     /// The state of the link to each linked peer.
-    pub fn links(&self) -> BTreeMap<PeerId, LinkView> {
+    pub fn links(&self) -> SortedMap<PeerId, LinkView> {
         let mut links = self.views.read(&self.counters);
         for (peer, link) in &mut links {
             link.wire = self.outboxes.wire(peer);

@@ -1,15 +1,14 @@
 //! The life of links, from the first connection to the last.
 
-use super::NetEvent;
 use super::control::read_frames;
 use super::discovery::AVOID;
 use super::event::Pending;
-use super::ids::from_libp2p;
 use super::links::Link;
 use super::nat::{Connection, Path, Sign};
+use super::record::from_libp2p;
 use super::streams::{Inbound, Internal, Kind};
 use super::swarm::Network;
-use super::vitals;
+use super::{NetEvent, vitals};
 use crate::bulk::{Pipe, Served};
 use futures::StreamExt;
 use libp2p::core::ConnectedPoint;
@@ -18,9 +17,8 @@ use libp2p::swarm::ConnectionId;
 use libp2p::{Stream, identity, ping};
 use murmurate_net::quic::{BulkConnection, CloseCode};
 use murmurate_net::tcp;
-use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::WireVersion;
-use std::collections::BTreeSet;
+use murmurate_protocol::{PeerId, SortedSet};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
@@ -151,7 +149,6 @@ impl Network {
         }
     }
 
-    /// Handles a closed connection.
     pub(super) fn on_disconnected(&mut self, theirs: identity::PeerId, connection: ConnectionId) {
         let Some(peer) = from_libp2p(&theirs) else {
             return;
@@ -238,7 +235,6 @@ impl Network {
         }
     }
 
-    /// Handles an open connection over TCP.
     pub(super) fn on_tcp(&mut self, connection: tcp::Connection) {
         let peer = from_libp2p(&connection.peer());
         match peer.filter(|peer| self.views.paths.opened_tcp(*peer, &connection)) {
@@ -278,7 +274,6 @@ impl Network {
         self.send_vitals(peer);
     }
 
-    /// Reads frames from a stream that the peer opened.
     pub(super) fn read(&mut self, peer: PeerId, stream: Stream) {
         let frames = self.links.frames.clone();
         let Some(link) = self.links.get_mut(&peer) else {
@@ -290,7 +285,6 @@ impl Network {
         link.reads(self.tasks.spawn(task));
     }
 
-    /// Handles the result of a ping.
     pub(super) fn on_ping(&mut self, event: &ping::Event) {
         let Some(peer) = from_libp2p(&event.peer) else {
             return;
@@ -324,7 +318,7 @@ impl Network {
     }
 
     /// Ends all connections to these peers at once, and refuses new ones until others are named.
-    pub(super) fn block(&mut self, peers: BTreeSet<PeerId>) {
+    pub(super) fn block(&mut self, peers: SortedSet<PeerId>) {
         for peer in &peers {
             if let Some(link) = self.links.get(peer) {
                 let _ = self.swarm.disconnect_peer_id(link.end.theirs);
@@ -381,7 +375,6 @@ impl Network {
         let _ = done.send(());
     }
 
-    /// Begins to send vitals to a peer whose link is up.
     fn send_vitals(&mut self, peer: PeerId) {
         let Some(link) = self.links.get_mut(&peer) else {
             return;
@@ -391,7 +384,6 @@ impl Network {
         link.vitals.writes(self.tasks.spawn(task));
     }
 
-    /// Reads vitals from a stream that a peer opened.
     fn read_vitals(&mut self, peer: PeerId, stream: Stream) {
         let Some(link) = self.links.get_mut(&peer) else {
             return;

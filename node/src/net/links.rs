@@ -1,18 +1,20 @@
-//! The links: one per peer, carried by one or more connections.
+//! The links: one per peer, carried by one or more connections; and the queues of control frames, one for
+//! each peer.
 
 use crate::net::bucket::Budget;
-use crate::net::control::{self, LinkEnd, write_frames};
+use crate::net::control::{self, FRAMES_WAITING_MAX, LinkEnd, write_frames};
 use crate::net::event::Latch;
 use crate::net::nat::{Connection, Connections, Path};
-use crate::net::outboxes::Outboxes;
 use crate::net::streams::Opener;
 use crate::net::vitals::VitalsStreams;
-use crate::traffic::Counters;
+use crate::traffic::{Counters, Tally};
 use libp2p::identity;
 use libp2p::swarm::ConnectionId;
-use murmurate_protocol::PeerId;
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use murmurate_protocol::limits::FRAME_BYTES_MAX;
+use murmurate_protocol::wire::WireVersion;
+use murmurate_protocol::{PeerId, SortedMap};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -24,14 +26,11 @@ const READERS_MAX: usize = 2;
 /// depends on this.
 const PINGS_LOST_MAX: u32 = 2;
 
-/// The link to one connected peer.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// The link's end for the tasks of its streams.
     pub(super) end: LinkEnd,
     /// Shut when the link is down.
     pub(super) latch: Latch,
-    /// The connections of the link.
     pub(super) connections: Connections,
     /// Why no direct dial and no hole punching succeeded, if they were tried.
     pub(super) unpunched: Option<String>,
@@ -43,13 +42,12 @@ pub(super) struct Link {
     queue: Option<mpsc::Sender<Vec<u8>>>,
     writer: AbortHandle,
     readers: VecDeque<AbortHandle>,
-    /// The streams of vitals.
     pub(super) vitals: VitalsStreams,
     pings_lost: u32,
 }
 
 impl Link {
-    /// Whether both sides can exchange frames.
+    /// Returns `true` while both sides can exchange frames.
     pub(super) fn is_up(&self) -> bool {
         self.queue.is_none()
     }
@@ -102,20 +100,18 @@ impl Link {
     }
 }
 
-/// The links to all connected peers.
 #[derive(Debug)]
 pub(super) struct Links {
-    links: BTreeMap<PeerId, Link>,
+    links: SortedMap<PeerId, Link>,
     next: u64,
     /// What peers may send in frames, also over a link that is closed and opened again.
     pub(super) frames: Budget,
 }
 
 impl Links {
-    /// No peer is connected.
     pub(super) fn new() -> Self {
         Self {
-            links: BTreeMap::new(),
+            links: SortedMap::new(),
             next: 0,
             frames: control::budget(),
         }
@@ -173,7 +169,6 @@ impl Links {
         }
     }
 
-    /// Ends a link and its tasks.
     pub(super) fn remove(&mut self, peer: PeerId) -> Option<Link> {
         let link = self.links.remove(&peer)?;
         link.writer.abort();
@@ -188,22 +183,18 @@ impl Links {
         Some((link, queue))
     }
 
-    /// The link to a peer.
     pub(super) fn get(&self, peer: &PeerId) -> Option<&Link> {
         self.links.get(peer)
     }
 
-    /// The link to a peer, mutable.
     pub(super) fn get_mut(&mut self, peer: &PeerId) -> Option<&mut Link> {
         self.links.get_mut(peer)
     }
 
-    /// Number of links.
     pub(super) fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// Whether there are no links.
     pub(super) fn is_empty(&self) -> bool {
         self.links.is_empty()
     }
@@ -211,5 +202,75 @@ impl Links {
     /// All connected peers, also those whose link is not up yet.
     pub(super) fn peers(&self) -> Vec<PeerId> {
         self.links.keys().copied().collect()
+    }
+}
+
+/// Why a command is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Busy {
+    #[error("no link to that peer")]
+    NotLinked,
+    #[error("the queue is full")]
+    Full,
+    /// The frame exceeds the maximum length.
+    #[error("a frame of {0} bytes is longer than {FRAME_BYTES_MAX}")]
+    TooLong(usize),
+    #[error("the network has ended")]
+    Ended,
+}
+
+/// The frame queue of one peer.
+#[derive(Debug)]
+struct Outbox {
+    queue: mpsc::Sender<Vec<u8>>,
+    tally: Tally,
+    wire: WireVersion,
+}
+
+/// The frame queues of all links that are up.
+#[derive(Debug, Default)]
+pub(super) struct Outboxes {
+    queues: Mutex<SortedMap<PeerId, Outbox>>,
+}
+
+impl Outboxes {
+    /// Creates a queue. Returns the end for the outbox and the end for the writer.
+    pub(super) fn queue() -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>) {
+        mpsc::channel(FRAMES_WAITING_MAX)
+    }
+
+    /// Adds the queue of a link that is up.
+    pub(super) fn open(
+        &self,
+        peer: PeerId,
+        queue: mpsc::Sender<Vec<u8>>,
+        tally: Tally,
+        wire: WireVersion,
+    ) {
+        self.lock().insert(peer, Outbox { queue, tally, wire });
+    }
+
+    pub(super) fn wire(&self, peer: &PeerId) -> Option<WireVersion> {
+        self.lock().get(peer).map(|outbox| outbox.wire)
+    }
+
+    /// Removes a peer's queue. Its writer ends after it has written the queued frames.
+    pub(super) fn close(&self, peer: &PeerId) {
+        self.lock().remove(peer);
+    }
+
+    /// Queues a frame. A full queue counts as a dropped frame.
+    pub(super) fn try_send(&self, to: &PeerId, frame: Vec<u8>) -> Result<(), Busy> {
+        let queues = self.lock();
+        let outbox = queues.get(to).ok_or(Busy::NotLinked)?;
+        outbox.queue.try_send(frame).map_err(|_| {
+            outbox.tally.frame_dropped();
+            Busy::Full
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SortedMap<PeerId, Outbox>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

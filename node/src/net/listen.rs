@@ -42,7 +42,7 @@ pub(super) fn listen(
         }
     }
     if !failures.is_empty() && failures.len() == addresses.len() {
-        return Err(NetError::Listen { failures });
+        return Err(NetError::Listen(failures));
     }
     events.extend(failures.into_iter().map(NetEvent::ListenFailed));
     Ok(events.into_iter().map(Pending::Event).collect())

@@ -7,7 +7,7 @@
 //! ends when it is idle.
 
 use super::bucket::doubled;
-use super::ids::from_libp2p;
+use super::record::from_libp2p;
 use super::streams::{Internal, Kind, Opener};
 use super::ways::Ways;
 use crate::bulk::{BulkTransport, Pipe, Served, Way};
@@ -18,8 +18,7 @@ use murmurate_net::quic::{
     BulkConnection, CloseCode, ConnectionError, Endpoint, Error, RecvStream,
 };
 use murmurate_net::tcp;
-use murmurate_protocol::PeerId;
-use std::collections::BTreeMap;
+use murmurate_protocol::{PeerId, SortedMap};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -47,7 +46,7 @@ pub(super) struct Paths {
     quic: Endpoint,
     opener: Opener,
     ways: Ways,
-    slots: Arc<Mutex<BTreeMap<PeerId, Arc<Slot>>>>,
+    slots: Arc<Mutex<SortedMap<PeerId, Arc<Slot>>>>,
 }
 
 impl Paths {
@@ -86,7 +85,6 @@ impl Paths {
         linked
     }
 
-    /// Adds a connected peer.
     pub(super) fn linked(&self, peer: PeerId, theirs: identity::PeerId) {
         self.ways.linked(peer);
         self.slots().entry(peer).or_insert_with(|| {
@@ -140,7 +138,7 @@ impl Paths {
     }
 
     /// The transports to all linked peers, for the status.
-    pub(super) fn views(&self) -> BTreeMap<PeerId, PathView> {
+    pub(super) fn views(&self) -> SortedMap<PeerId, PathView> {
         let now = Instant::now();
         let slots = self.slots();
         let view = |slot: &Slot| match &*slot.path.borrow() {
@@ -183,7 +181,7 @@ impl Paths {
             .collect()
     }
 
-    fn slots(&self) -> MutexGuard<'_, BTreeMap<PeerId, Arc<Slot>>> {
+    fn slots(&self) -> MutexGuard<'_, SortedMap<PeerId, Arc<Slot>>> {
         // Each change is a single insert or remove.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -312,7 +310,6 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// Pause after the first failure; it doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 
-/// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
 /// Pause if there is no QUIC connection to dial beside. Checking again is cheap, and hole punching

@@ -38,7 +38,6 @@ const UNPROVEN: Unproven = Unproven {
     streams: 8,
 };
 
-/// The settings of the endpoint.
 pub(super) fn settings(config: &NetConfig) -> Config {
     let standard = Config::default();
     Config {

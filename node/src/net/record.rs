@@ -1,14 +1,14 @@
-//! Peer records: signs this peer's record, and verifies those of others.
+//! Peer records: signs this peer's record, and verifies those of others. Converts peer ids (32-byte Ed25519
+//! keys) to libp2p's ids and back, and tells addresses apart.
 
-use crate::net::ids::public_key;
-use crate::net::nat::{is_global, is_loopback, is_relayed};
 use libp2p::Multiaddr;
-use libp2p::identity::Keypair;
+use libp2p::identity::{self, Keypair, PublicKey, ed25519};
 use libp2p::multiaddr::Protocol;
 use murmurate_protocol::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::{PeerRecord, RecordFields};
-use murmurate_protocol::{Locality, PeerId, RunId, Time};
-use std::collections::{BTreeSet, VecDeque};
+use murmurate_protocol::{Locality, PeerId, RunId, SortedSet, Time};
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, SystemTime};
 
 /// Time between new signatures of an unchanged record. Three records may get lost before the first
@@ -32,7 +32,7 @@ pub(super) struct OwnRecord {
     me: PeerId,
     run: RunId,
     sequence: u64,
-    addresses: BTreeSet<Multiaddr>,
+    addresses: SortedSet<Multiaddr>,
     locality: Locality,
 }
 
@@ -44,7 +44,7 @@ impl OwnRecord {
             me,
             run,
             sequence: 0,
-            addresses: BTreeSet::new(),
+            addresses: SortedSet::new(),
             locality: Locality::default(),
         }
     }
@@ -60,7 +60,6 @@ impl OwnRecord {
         old != self.locality
     }
 
-    /// Its addresses.
     pub(super) fn addresses(&self) -> impl Iterator<Item = &Multiaddr> {
         self.addresses.iter()
     }
@@ -108,7 +107,6 @@ impl OwnRecord {
     }
 }
 
-/// The addresses of a record that libp2p can parse.
 pub(super) fn addresses(record: &PeerRecord) -> impl Iterator<Item = Multiaddr> {
     let parsed = record
         .addresses
@@ -120,7 +118,7 @@ pub(super) fn addresses(record: &PeerRecord) -> impl Iterator<Item = Multiaddr> 
 
 /// What daemons behind one router have in common: their public address, or its network of 48 bits with
 /// IPv6. None for a record without a public address.
-pub fn public_network(record: &PeerRecord) -> Option<Vec<u8>> {
+pub(crate) fn public_network(record: &PeerRecord) -> Option<Vec<u8>> {
     let mut direct = addresses(record).filter(|a| !is_relayed(a) && is_global(a));
     direct.find_map(|address| {
         address.iter().find_map(|part| match part {
@@ -148,15 +146,81 @@ pub(super) fn stages(addresses: impl IntoIterator<Item = Multiaddr>) -> VecDeque
         .collect()
 }
 
-/// True for an address of QUIC.
 pub(super) fn is_quic(address: &Multiaddr) -> bool {
     address.iter().any(|part| matches!(part, Protocol::QuicV1))
+}
+
+/// True for an address that goes through a relay.
+pub(super) fn is_relayed(address: &Multiaddr) -> bool {
+    address.iter().any(|part| part == Protocol::P2pCircuit)
+}
+
+/// True for an address that is globally unique (RFC 6890).
+pub(super) fn is_global(address: &Multiaddr) -> bool {
+    !is_loopback(address)
+        && address.iter().all(|part| match part {
+            Protocol::Ip4(ip) => is_global_4(ip),
+            Protocol::Ip6(ip) => is_global_6(ip),
+            _ => true,
+        })
+}
+
+pub(crate) fn is_loopback(address: &Multiaddr) -> bool {
+    address.iter().any(|part| match part {
+        Protocol::Ip4(ip) => ip.is_loopback(),
+        Protocol::Ip6(ip) => ip.is_loopback(),
+        _ => false,
+    })
+}
+
+fn is_global_4(ip: Ipv4Addr) -> bool {
+    let [a, b, ..] = ip.octets();
+    // Providers use 100.64.0.0/10 for networks shared by several customers (RFC 6598).
+    let shared = a == 100 && (64..128).contains(&b);
+    !(ip.is_private() || ip.is_link_local() || ip.is_unspecified() || shared)
+}
+
+fn is_global_6(ip: Ipv6Addr) -> bool {
+    !(ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_unspecified())
+}
+
+/// Multihash code of the identity function.
+const IDENTITY_HASH: u64 = 0;
+
+/// The id of a libp2p peer; `None` if its key is not Ed25519.
+pub fn from_libp2p(peer: &identity::PeerId) -> Option<PeerId> {
+    let hash = peer.as_ref();
+    if hash.code() != IDENTITY_HASH {
+        return None;
+    }
+    let key = PublicKey::try_decode_protobuf(hash.digest()).ok()?;
+    Some(PeerId::from_bytes(key.try_into_ed25519().ok()?.to_bytes()))
+}
+
+/// libp2p's id of a peer; `None` if the 32 bytes are not a point of the curve.
+pub(crate) fn to_libp2p(peer: &PeerId) -> Option<identity::PeerId> {
+    Some(public_key(peer)?.to_peer_id())
+}
+
+/// Appends the peer's id to the address, so that others can join with it.
+pub(crate) fn address_with_peer(address: Multiaddr, peer: identity::PeerId) -> Multiaddr {
+    match address.iter().last() {
+        Some(Protocol::P2p(_)) => address,
+        _ => address.with(Protocol::P2p(peer)),
+    }
+}
+
+pub(crate) fn public_key(peer: &PeerId) -> Option<PublicKey> {
+    ed25519::PublicKey::try_from_bytes(peer.as_bytes())
+        .ok()
+        .map(PublicKey::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::net::from_libp2p;
+    use libp2p::identity::Keypair;
 
     fn own() -> OwnRecord {
         let identity = Keypair::generate_ed25519();
@@ -251,5 +315,39 @@ mod tests {
         assert_eq!(stages[0][0].to_string(), "/ip4/10.0.0.1/udp/1/quic-v1");
         assert_eq!(stages.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 1]);
         assert!(is_relayed(&stages[2][0]));
+    }
+
+    #[test]
+    fn addresses_within_networks_are_told_from_those_of_all() {
+        for (text, global) in [
+            ("/ip4/203.0.113.7/tcp/1", true),
+            ("/ip6/2001:db8::1/tcp/1", true),
+            ("/ip4/100.64.0.1/tcp/1", false),
+            ("/ip4/172.16.0.1/tcp/1", false),
+            ("/ip4/127.1.2.3/tcp/1", false),
+            ("/ip6/fd00::1/tcp/1", false),
+            ("/ip6/fe80::1/tcp/1", false),
+        ] {
+            assert_eq!(is_global(&text.parse().unwrap()), global, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_ed25519_identity_converts_both_ways() {
+        let key = Keypair::generate_ed25519().public();
+        let theirs = key.to_peer_id();
+        let ours = from_libp2p(&theirs).unwrap();
+        assert_eq!(*ours.as_bytes(), key.try_into_ed25519().unwrap().to_bytes());
+        assert_eq!(to_libp2p(&ours), Some(theirs));
+    }
+
+    #[test]
+    fn an_identity_of_another_kind_is_refused() {
+        // The id contains a hash of the key, as for RSA keys.
+        assert_eq!(from_libp2p(&identity::PeerId::random()), None);
+        // y = 2 is not the coordinate of any point of the curve.
+        let mut bytes = [0u8; 32];
+        bytes[0] = 2;
+        assert_eq!(to_libp2p(&PeerId::from_bytes(bytes)), None);
     }
 }

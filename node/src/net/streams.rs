@@ -9,7 +9,6 @@ use super::gate::Passed;
 use libp2p::core::Endpoint as Role;
 use libp2p::core::transport::PortUse;
 use libp2p::core::upgrade::{InboundUpgrade, ReadyUpgrade, UpgradeInfo};
-use libp2p::identity;
 use libp2p::swarm::handler::{
     ConnectionEvent, DialUpgradeError, FullyNegotiatedInbound, FullyNegotiatedOutbound,
 };
@@ -18,7 +17,7 @@ use libp2p::swarm::{
     NetworkBehaviour, NotifyHandler, StreamUpgradeError, SubstreamProtocol, THandler,
     THandlerInEvent, THandlerOutEvent, ToSwarm,
 };
-use libp2p::{Multiaddr, Stream, StreamProtocol};
+use libp2p::{Multiaddr, Stream, StreamProtocol, identity};
 use murmurate_net::quic::{BulkConnection, Endpoint};
 use murmurate_net::tcp;
 use murmurate_protocol::PeerId;
@@ -37,7 +36,6 @@ use tokio::time::timeout;
 pub(super) enum Kind {
     /// The gate: proofs of membership, and news of members.
     Gate,
-    /// Control frames.
     Control,
     /// Slices and states.
     Bulk,
@@ -49,10 +47,8 @@ impl Kind {
     /// The kinds that strangers may open.
     const FOR_ALL: &'static [Self] = &[Self::Gate];
 
-    /// The kinds that members may open.
     const FOR_MEMBERS: &'static [Self] = &[Self::Gate, Self::Control, Self::Bulk, Self::Vitals];
 
-    /// Name of the stream's protocol.
     const fn name(self) -> &'static str {
         match self {
             Self::Gate => "/murmurate/gate/2",
@@ -101,27 +97,19 @@ impl InboundUpgrade<Stream> for Offer {
 /// protocol.
 pub(super) type Reply = oneshot::Sender<io::Result<Stream>>;
 
-/// An inbound stream.
 #[derive(Debug)]
 pub(super) struct Inbound {
-    /// The peer that opened it.
     pub(super) from: identity::PeerId,
-    /// The connection that it belongs to.
     pub(super) connection: ConnectionId,
-    /// Its kind.
     pub(super) kind: Kind,
-    /// The stream.
     pub(super) stream: Stream,
 }
 
 /// A command to the handler of one connection.
 #[derive(Debug)]
 pub(super) enum Word {
-    /// Open a stream.
     Open {
-        /// Kind of the stream.
         kind: Kind,
-        /// Receives the stream.
         reply: Reply,
     },
     /// The other end is a member: accept its streams. The sender learns when they are accepted.
@@ -223,7 +211,6 @@ impl NetworkBehaviour for Streams {
     }
 }
 
-/// The handler of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Handler {
     asked: VecDeque<(Kind, Reply)>,
@@ -316,25 +303,19 @@ const OPEN_WAIT: Duration = Duration::from_secs(10);
 /// A message from a stream's task to the network's task.
 #[derive(Debug)]
 pub(super) enum Internal {
-    /// Opens a stream.
     Open {
-        /// The peer to open it to.
         peer: identity::PeerId,
-        /// Kind of the stream.
         kind: Kind,
-        /// Receives the stream.
         reply: Reply,
     },
     /// The outbound control stream of a link is open.
     ControlUp {
-        /// The peer at the other end.
         peer: PeerId,
         /// The link's number, so that a late message does not affect a newer link.
         link: u64,
     },
     /// The name in an address to join was looked up.
     Resolved {
-        /// The address with the name.
         address: Multiaddr,
         /// The addresses to dial, or why there are none.
         found: Result<Vec<Multiaddr>, String>,
@@ -343,38 +324,24 @@ pub(super) enum Internal {
     Gate(Passed),
     /// A member told something new.
     Learned {
-        /// The member.
         from: PeerId,
-        /// What was new in it.
+        /// The new part of its news.
         learned: Learned,
     },
     /// All that a member had to tell was read.
-    NewsRead {
-        /// The member.
-        from: PeerId,
-    },
+    NewsRead { from: PeerId },
     /// A bulk connection is open. Either end may have dialled it.
     Bulk {
-        /// The connection.
         connection: BulkConnection,
         /// Set at the second look, because the peer was not linked at the first.
         again: bool,
     },
     /// A bulk connection over TLS and TCP is open. Either end may have dialled it.
-    Tcp {
-        /// The connection.
-        connection: tcp::Connection,
-    },
+    Tcp { connection: tcp::Connection },
     /// All frames of this link were written, so its connections can be closed.
-    Close {
-        /// The peer at the other end.
-        peer: PeerId,
-        /// The link's number.
-        link: u64,
-    },
+    Close { peer: PeerId, link: u64 },
 }
 
-/// Opens streams on existing links.
 #[derive(Clone, Debug)]
 pub(super) struct Opener {
     /// The queue of the network's task.
@@ -400,7 +367,6 @@ impl Opener {
     }
 }
 
-/// Passes on bulk connections that others open.
 pub(super) async fn accept_bulk(quic: Endpoint, opener: Opener) {
     while let Some(connection) = quic.accept_bulk().await {
         let word = Internal::Bulk {

@@ -7,13 +7,11 @@ use crate::bulk::{Bulk, BulkLimits, BulkStore, Core};
 use crate::net::behaviour::{self, Behaviour, BehaviourEvent, MembersOnlyEvent};
 use crate::net::bootstrap::Bootstrap;
 use crate::net::gate::{Gate, Members};
-use crate::net::ids::from_libp2p;
-use crate::net::links::Links;
+use crate::net::links::{Links, Outboxes};
 use crate::net::listen::{accepting, listen};
-use crate::net::nat::{Traversal, is_relayed};
-use crate::net::outboxes::Outboxes;
+use crate::net::nat::Traversal;
 use crate::net::paths::Paths;
-use crate::net::record::{OwnRecord, REFRESH};
+use crate::net::record::{OwnRecord, REFRESH, from_libp2p, is_relayed};
 use crate::net::view::Views;
 use crate::net::vitals::{GOSSIP_EVERY, VitalsBoard};
 use crate::net::ways::Ways;
@@ -23,8 +21,8 @@ use futures::StreamExt;
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
 use libp2p::{Multiaddr, identity};
 use murmurate_protocol::limits::OUTPUTS_MAX;
-use murmurate_protocol::{PeerId, RunId};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use murmurate_protocol::{PeerId, RunId, SortedMap, SortedSet};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -53,7 +51,6 @@ pub(super) enum Command {
     },
 }
 
-/// The network's task.
 pub(super) struct Network {
     /// The QUIC endpoint, the paths of bulk streams, and the meters of links.
     pub(super) views: Views,
@@ -65,11 +62,11 @@ pub(super) struct Network {
     pub(super) me: identity::PeerId,
     pub(super) run: RunId,
     /// Addresses to try if a dial fails.
-    pub(super) fallbacks: BTreeMap<ConnectionId, (identity::PeerId, VecDeque<Vec<Multiaddr>>)>,
+    pub(super) fallbacks: SortedMap<ConnectionId, (identity::PeerId, VecDeque<Vec<Multiaddr>>)>,
     /// Peers that discovery does not dial, and until when.
-    pub(super) avoided: BTreeMap<identity::PeerId, Instant>,
+    pub(super) avoided: SortedMap<identity::PeerId, Instant>,
     /// Peers that are cut off on request.
-    pub(super) blocked: BTreeSet<PeerId>,
+    pub(super) blocked: SortedSet<PeerId>,
     pub(super) pending: VecDeque<Pending>,
     pub(super) outboxes: Arc<Outboxes>,
     pub(super) bulk: Bulk,
@@ -81,7 +78,6 @@ pub(super) struct Network {
     pub(super) announce: Option<Vec<Multiaddr>>,
     /// What the swarm's daemons say of themselves.
     pub(super) vitals: VitalsBoard,
-    /// Set where this daemon relays for others.
     pub(super) relays: bool,
     pub(super) opener: Opener,
     pub(super) events: mpsc::Sender<NetEvent>,
@@ -138,9 +134,9 @@ impl Network {
             bootstrap: Bootstrap::new(config.join, Instant::now()),
             me,
             run: config.run,
-            fallbacks: BTreeMap::new(),
-            avoided: BTreeMap::new(),
-            blocked: BTreeSet::new(),
+            fallbacks: SortedMap::new(),
+            avoided: SortedMap::new(),
+            blocked: SortedSet::new(),
             pending,
             outboxes: Arc::default(),
             bulk,
@@ -232,7 +228,6 @@ impl Network {
         true
     }
 
-    /// Queues an event for the driver.
     pub(super) fn tell(&mut self, event: NetEvent) {
         self.pending.push_back(Pending::Event(event));
     }

@@ -5,7 +5,6 @@
 //! yamux gives each of its streams a window of 256 KiB, so a stranger could fill 64 MiB of one connection. QUIC has
 //! windows that are raised later, yamux has not: here a connection that has brought more than a gate needs ends.
 
-use super::gate::network_of;
 use crate::descriptors;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -15,8 +14,9 @@ use libp2p::core::ConnectedPoint;
 use libp2p::core::transport::{
     Boxed, DialOpts, ListenerId, Transport, TransportError, TransportEvent,
 };
-use murmurate_net::places::Places;
-use std::collections::BTreeMap;
+use libp2p::multiaddr::Protocol;
+use murmurate_net::places::{self, Places};
+use murmurate_protocol::SortedMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,7 +29,6 @@ const HANDSHAKES_MAX: usize = 128;
 /// What connections may use that have not proven anything.
 #[derive(Clone, Debug)]
 pub(super) struct Unproven {
-    /// What they may bring.
     pub(super) allowances: Allowances,
     /// How many they may be.
     pub(super) places: descriptors::Places,
@@ -106,6 +105,21 @@ impl<O: Send + 'static> Transport for Bounded<O> {
     }
 }
 
+/// The network that a connection comes from; `None` behind a relay.
+pub(super) type Network = Option<places::Network>;
+
+pub(super) fn network_of(remote: &Multiaddr) -> Network {
+    let relayed = remote.iter().any(|part| part == Protocol::P2pCircuit);
+    if relayed {
+        return None;
+    }
+    remote.iter().find_map(|part| match part {
+        Protocol::Ip4(ip) => Some(places::network_of(ip.into())),
+        Protocol::Ip6(ip) => Some(places::network_of(ip.into())),
+        _ => None,
+    })
+}
+
 /// Bytes before the proof: the handshakes of all layers, two messages at the gate, and pings. They have
 /// fewer than 16 KiB.
 const UNPROVEN_BYTES: usize = 32 << 10;
@@ -115,10 +129,10 @@ const PROVEN: usize = usize::MAX;
 
 /// The connections whose peers have not proven anything, by the address of the other end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Allowances(Arc<Mutex<BTreeMap<Multiaddr, Vec<Weak<AtomicUsize>>>>>);
+pub(super) struct Allowances(Arc<Mutex<SortedMap<Multiaddr, Vec<Weak<AtomicUsize>>>>>);
 
 impl Allowances {
-    /// Limits what is received on a new connection.
+    /// Limits the bytes that a new connection may bring before the proof.
     pub(super) fn limit<S>(&self, inner: S, point: &ConnectedPoint) -> Limited<S> {
         let left = Arc::new(AtomicUsize::new(UNPROVEN_BYTES));
         // Each change is complete before the lock is released.
@@ -144,7 +158,7 @@ impl Allowances {
     }
 }
 
-/// A connection with a limit on what is received.
+/// A connection with a limit on the received bytes.
 #[derive(Debug)]
 pub(super) struct Limited<S> {
     inner: S,

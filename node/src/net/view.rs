@@ -8,9 +8,8 @@ use crate::traffic::{Counters, LinkMeters, Reading, Traffic};
 use murmurate_net::mux::Volume;
 use murmurate_net::quic::{self, Kind, LinkStats, Traffic as Gone};
 use murmurate_net::tcp::Endpoint;
-use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::WireVersion;
-use std::collections::BTreeMap;
+use murmurate_protocol::{PeerId, SortedMap};
 use std::time::Duration;
 
 /// One linked peer.
@@ -68,20 +67,19 @@ pub(super) struct Views {
 }
 
 impl Views {
-    /// Reads the links to all linked peers.
-    pub(super) fn read(&self, counters: &Counters) -> BTreeMap<PeerId, LinkView> {
+    pub(super) fn read(&self, counters: &Counters) -> SortedMap<PeerId, LinkView> {
         let traffic = counters.snapshot().peers;
         let past = self.quic.past();
-        let past: BTreeMap<PeerId, Gone> = past
+        let past: SortedMap<PeerId, Gone> = past
             .iter()
             .filter_map(|(peer, gone)| Some((from_libp2p(peer)?, *gone)))
             .collect();
         let volumes = self.paths.tcp().map(Endpoint::volumes).unwrap_or_default();
-        let tls: BTreeMap<PeerId, Volume> = volumes
+        let tls: SortedMap<PeerId, Volume> = volumes
             .iter()
             .filter_map(|(peer, volume)| Some((from_libp2p(peer)?, *volume)))
             .collect();
-        let mut quic: BTreeMap<PeerId, Vec<LinkStats>> = BTreeMap::new();
+        let mut quic: SortedMap<PeerId, Vec<LinkStats>> = SortedMap::new();
         for link in self.quic.links() {
             if let Some(peer) = from_libp2p(&link.peer) {
                 quic.entry(peer).or_default().push(link);

@@ -16,7 +16,6 @@ pub(super) struct Wiretap {
 }
 
 impl Wiretap {
-    /// Wraps the muxer of a connection.
     pub(super) fn new(inner: StreamMuxerBox, cells: Arc<WireCells>) -> Self {
         Self { inner, cells }
     }

@@ -149,7 +149,6 @@ impl Progress {
         fitting(&parts, width)
     }
 
-    /// Prospect of the end.
     fn end(&self, target: Target) -> Option<String> {
         if self
             .evaluation
@@ -220,6 +219,7 @@ pub(crate) fn optional(value: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::api::RoundStatus;
+    use crate::tests::{assert_ends, assert_has};
 
     #[test]
     fn a_newcomer_shows_how_far_its_state_is() {
@@ -233,10 +233,7 @@ mod tests {
             ..Progress::default()
         };
         let line = progress.describe(Target::default(), 120);
-        assert!(
-            line.contains("fetches the state of round 7: 120.0 MB of 400.0 MB"),
-            "{line}"
-        );
+        assert_has(&line, "fetches the state of round 7: 120.0 MB of 400.0 MB");
     }
 
     #[test]
@@ -335,10 +332,7 @@ mod tests {
         let line = progress.describe(Target::default(), wide);
         assert!(line.ends_with("  47.6s left"), "{line}");
         let line = progress.describe(target, wide);
-        assert!(
-            line.ends_with("not reached yet, at most 47.6s left"),
-            "{line}"
-        );
+        assert_ends(&line, "not reached yet, at most 47.6s left");
         progress.evaluation = Some(evaluated(0.91));
         let line = progress.describe(target, wide);
         assert!(line.ends_with("  target reached"), "{line}");

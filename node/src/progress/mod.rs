@@ -6,5 +6,5 @@ mod printer;
 
 pub(crate) use line::optional;
 pub use line::{Line, Progress, bytes, duration};
-pub use printer::{LogMode, Printer};
-pub(crate) use printer::{columns, is_live, merged, tell};
+pub use printer::LogMode;
+pub(crate) use printer::{Printer, columns, is_live, merged, tell};

@@ -40,12 +40,11 @@ pub enum LogMode {
 
 /// Prints to stdout. If the reader has gone, printing stops and training continues.
 #[derive(Debug)]
-pub struct Printer {
+pub(crate) struct Printer {
     form: Form,
     last: Option<Instant>,
     last_evaluation: Option<u64>,
     last_phase: String,
-    /// The addresses that people were told.
     told: Vec<String>,
     /// The goal at which the run ends before its last round.
     target: Target,
@@ -60,8 +59,7 @@ enum Form {
 }
 
 impl Printer {
-    /// A printer for this form of output.
-    pub fn new(mode: LogMode) -> Self {
+    pub(crate) fn new(mode: LogMode) -> Self {
         let form = match mode {
             LogMode::Json => Form::Json,
             LogMode::Quiet => Form::Quiet,
@@ -80,13 +78,13 @@ impl Printer {
 
     /// The printer of a run that also ends at a goal.
     #[must_use]
-    pub fn until(self, target: Target) -> Self {
+    pub(crate) fn until(self, target: Target) -> Self {
         Self { target, ..self }
     }
 
     /// Prints the addresses at which others can join. A program is told all of them each time,
     /// people only those that are new. In an `open` run an address is all that others need.
-    pub fn listening(
+    pub(crate) fn listening(
         &mut self,
         peer: &str,
         addresses: &[String],
@@ -127,7 +125,7 @@ impl Printer {
 
     /// Prints progress, unless the last line is too recent. At the end of the run, and in JSON
     /// after a new evaluation, it always prints. May be called at any rate.
-    pub fn progress(&mut self, status: &Status) {
+    pub(crate) fn progress(&mut self, status: &Status) {
         let interval = match self.form {
             Form::Plain => PLAIN_INTERVAL,
             Form::Live(_) | Form::Json | Form::Quiet => JSON_INTERVAL,
@@ -156,19 +154,18 @@ impl Printer {
     }
 
     /// Enough time has passed for [`Printer::progress`] to print. Before that a caller can skip building a status.
-    pub fn wants_progress(&self) -> bool {
+    pub(crate) fn wants_progress(&self) -> bool {
         self.last.is_none_or(|last| last.elapsed() >= JSON_INTERVAL)
     }
 
-    /// Prints a requested fault that is about to occur.
-    pub fn fault(&self, fault: Fault, round: u64) {
+    pub(crate) fn fault(&self, fault: Fault, round: u64) {
         let text = format!("fault {fault} in round {round}");
         self.either(&Line::Fault { fault, round }, &text);
     }
 
     /// Prints that this daemon is cut off from this many others on request, or, with zero, that it is
     /// no longer.
-    pub fn split(&self, round: u64, away: usize) {
+    pub(crate) fn split(&self, round: u64, away: usize) {
         let text = match away {
             0 => format!("round {round}: all daemons can be reached again"),
             _ => format!("round {round}: {away} daemons are cut off"),
@@ -176,8 +173,7 @@ impl Printer {
         self.either(&Line::Split { round, away }, &text);
     }
 
-    /// Prints that the sides of a split are one again.
-    pub fn merged(&self, round: u64, digest: &Digest, sides: &[(u16, f64)]) {
+    pub(crate) fn merged(&self, round: u64, digest: &Digest, sides: &[(u16, f64)]) {
         let line = Line::Merged {
             round,
             digest: digest.to_hex(),
@@ -186,8 +182,7 @@ impl Printer {
         self.either(&line, &merged(round, sides));
     }
 
-    /// Prints a message.
-    pub fn note(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         let line = Line::Note {
             text: text.to_owned(),
         };
@@ -202,8 +197,7 @@ impl Printer {
         }
     }
 
-    /// Prints the final report.
-    pub fn report(&self, report: &NodeReport) {
+    pub(crate) fn report(&self, report: &NodeReport) {
         if let Form::Json = self.form {
             json(&Line::Report(Box::new(report.clone())));
             return;
@@ -256,7 +250,7 @@ pub(crate) fn merged(round: u64, sides: &[(u16, f64)]) -> String {
 }
 
 /// Lines may be drawn again and again: both outputs are terminals. If one of them is a file or a pipe, somebody keeps
-/// or reads what is printed.
+/// or reads the printed lines.
 pub(crate) fn is_live() -> bool {
     std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
 }

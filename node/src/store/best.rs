@@ -9,7 +9,6 @@ use murmurate_tasks::{ModelFileError, write_model};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Its name.
 const FILE: &str = "best.safetensors";
 
 /// The evaluation of the best parameters.

@@ -98,18 +98,12 @@ pub enum StoreError {
         "{} is damaged, and no file says in which rounds this daemon has voted, so the others would count \
          nothing of it: restore the file, or enter the run as a new member in a new directory \
          (`murmurate run --dir NEW --invite FILE`)",
-        path.display()
+        .0.display()
     )]
-    Votes {
-        /// Path of the file.
-        path: PathBuf,
-    },
+    Votes(PathBuf),
     /// The directory contains no checkpoint, but one is needed.
-    #[error("{} holds no checkpoint: a daemon saves one at the end of a round when `daemon.save_every_s` (60 by default) have passed, after the last round, and when it leaves; wait for that, or give the directory of a daemon that has saved", dir.display())]
-    NoCheckpoint {
-        /// Path of the directory.
-        dir: PathBuf,
-    },
+    #[error("{} holds no checkpoint: a daemon saves one at the end of a round when `daemon.save_every_s` (60 by default) have passed, after the last round, and when it leaves; wait for that, or give the directory of a daemon that has saved", .0.display())]
+    NoCheckpoint(PathBuf),
 }
 
 impl StoreError {

@@ -1,8 +1,9 @@
-//! Replaces small files atomically: after a crash, each is the old or the new version.
+//! Replaces small files atomically: after a crash, each is the old or the new version. And one daemon per
+//! directory, by an exclusive file lock, which the system releases when its holder ends, in any way.
 
 use crate::store::StoreError;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Permissions of what only this user may read.
@@ -13,11 +14,11 @@ pub(crate) const PRIVATE: u32 = 0o600;
 ///
 /// # Errors
 /// If a step fails. The old file is then intact.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     replace(path, bytes, 0o644)
 }
 
-/// As [`write_atomically`], readable by this user only.
+/// As `write_atomically`, readable by this user only.
 ///
 /// # Errors
 /// If a step fails. The old file is then intact.
@@ -98,7 +99,7 @@ pub(crate) fn create(path: &Path, mode: u32) -> Result<File, StoreError> {
 ///
 /// # Errors
 /// If it is not there, or may not be written.
-pub fn append_private(path: &Path) -> Result<File, StoreError> {
+pub(crate) fn append_private(path: &Path) -> Result<File, StoreError> {
     let opened = OpenOptions::new().append(true).open(path);
     opened.map_err(|e| StoreError::io("open", path, e))
 }
@@ -135,6 +136,59 @@ pub(crate) fn sync_directory(dir: &Path) -> Result<(), StoreError> {
         .map_err(|e| StoreError::io("sync", dir, e))
 }
 
+/// Locks a daemon's directory until it is dropped.
+#[derive(Debug)]
+pub struct DirectoryLock {
+    // Closing the file, also by SIGKILL, releases the lock, so no stale lock can remain.
+    _file: File,
+}
+
+impl DirectoryLock {
+    /// Locks `dir` and writes this process's id into the lock file.
+    ///
+    /// # Errors
+    /// If another process holds the lock; the error names it.
+    pub fn acquire(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join("lock");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|e| StoreError::io("open", &path, e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StoreError::InUse {
+                    dir: dir.to_owned(),
+                    holder: holder(&mut file),
+                });
+            }
+            Err(TryLockError::Error(e)) => return Err(StoreError::io("lock", &path, e)),
+        }
+        let noted = file
+            .set_len(0)
+            .and_then(|()| file.seek(SeekFrom::Start(0)))
+            .and_then(|_| writeln!(file, "{}", std::process::id()));
+        noted.map_err(|e| StoreError::io("write", &path, e))?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// The process that wrote the lock file, as far as the file tells.
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    match file
+        .read_to_string(&mut text)
+        .ok()
+        .and_then(|_| text.trim().parse::<u32>().ok())
+    {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,5 +206,20 @@ mod tests {
         write_atomically(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_second_holder_is_refused_by_name_and_the_directory_is_free_afterwards() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = DirectoryLock::acquire(dir.path()).unwrap();
+        let line = DirectoryLock::acquire(dir.path()).unwrap_err().to_string();
+        let expected = format!(
+            "{} is in use by process {}; stop that daemon or give another --dir",
+            dir.path().display(),
+            std::process::id()
+        );
+        assert_eq!(line, expected);
+        drop(first);
+        DirectoryLock::acquire(dir.path()).unwrap();
     }
 }

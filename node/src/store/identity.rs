@@ -16,7 +16,6 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The file with the identity of a directory.
     pub(super) fn path(dir: &Path) -> PathBuf {
         dir.join("identity.key")
     }
@@ -108,6 +107,7 @@ pub(crate) fn random_bytes() -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_ends;
 
     #[test]
     fn the_same_directory_is_the_same_peer() {
@@ -135,10 +135,7 @@ mod tests {
         let line = Identity::load_or_create(dir.path())
             .unwrap_err()
             .to_string();
-        assert!(
-            line.ends_with("others may read it (mode 644); run chmod 600 on it"),
-            "{line}"
-        );
+        assert_ends(&line, "others may read it (mode 644); run chmod 600 on it");
     }
 
     #[cfg(unix)]

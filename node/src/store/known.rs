@@ -4,10 +4,9 @@
 use crate::ports::Ports;
 use crate::store::{StoreError, write_private};
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX};
-use murmurate_protocol::{Digest, PeerId, RunId};
+use murmurate_protocol::{Digest, PeerId, RunId, SortedMap, SortedSet};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -28,13 +27,12 @@ const COMPANIONS_S: u64 = 2 * SEEN_EVERY_S;
 
 /// Peers with their addresses as text, and this daemon's ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownPeers {
-    peers: BTreeMap<PeerId, KnownPeer>,
+pub(crate) struct KnownPeers {
+    peers: SortedMap<PeerId, KnownPeer>,
     /// The ports on which this daemon listened.
     pub ports: Ports,
 }
 
-/// One peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KnownPeer {
@@ -50,7 +48,7 @@ struct RawKnown {
     run: String,
     #[serde(default, skip_serializing_if = "Ports::is_empty")]
     ports: Ports,
-    peers: BTreeMap<String, KnownPeer>,
+    peers: SortedMap<String, KnownPeer>,
 }
 
 impl KnownPeers {
@@ -58,14 +56,14 @@ impl KnownPeers {
     /// must be written. The number of peers and of addresses is bounded: the peers that were there
     /// last stay, and of those a choice that depends on `me`, so that not all daemons remember the
     /// same ones.
-    pub fn meet(
+    pub(crate) fn meet(
         &mut self,
         me: PeerId,
         present: impl IntoIterator<Item = (PeerId, Vec<String>)>,
         now: u64,
     ) -> bool {
         let before = self.peers.clone();
-        let mut there = BTreeSet::new();
+        let mut there = SortedSet::new();
         for (peer, mut addresses) in present {
             addresses.retain(|a| a.len() <= 2 * ADDRESS_BYTES_MAX);
             addresses.truncate(RECORD_ADDRESSES_MAX);
@@ -95,14 +93,13 @@ impl KnownPeers {
         self.peers != before
     }
 
-    /// All peers with their addresses.
-    pub fn iter(&self) -> impl Iterator<Item = (PeerId, &[String])> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PeerId, &[String])> {
         let peers = self.peers.iter();
         peers.map(|(peer, known)| (*peer, known.addresses.as_slice()))
     }
 
     /// The peers that were there at the end, as many as one daemon is linked to in a large run.
-    pub fn companions(&self) -> Vec<PeerId> {
+    pub(crate) fn companions(&self) -> Vec<PeerId> {
         let last = self.peers.values().map(|known| known.seen).max();
         let recent = |known: &KnownPeer| Some(known.seen + COMPANIONS_S) >= last && known.seen > 0;
         let recent = self.peers.iter().filter(|(_, known)| recent(known));
@@ -110,17 +107,12 @@ impl KnownPeers {
         recent.take(ACTIVE_LINKS_MAX - 1).collect()
     }
 
-    /// True while no peer is known.
-    pub fn is_empty(&self) -> bool {
-        self.peers.is_empty()
-    }
-
     /// Reads the peers of `run` from `dir`. Returns none if the file is missing or belongs to
     /// another run.
     ///
     /// # Errors
     /// If the file's content is not what [`KnownPeers::save`] writes.
-    pub fn load(dir: &Path, run: &RunId) -> Result<Self, StoreError> {
+    pub(crate) fn load(dir: &Path, run: &RunId) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
         let file = match std::fs::File::open(&path) {
             Ok(file) => file,
@@ -163,7 +155,7 @@ impl KnownPeers {
     ///
     /// # Errors
     /// If the directory cannot be written. The old file is then intact.
-    pub fn save(&self, dir: &Path, run: &RunId) -> Result<(), StoreError> {
+    pub(crate) fn save(&self, dir: &Path, run: &RunId) -> Result<(), StoreError> {
         let path = dir.join(FILE);
         let peers = self.peers.iter();
         let raw = RawKnown {
@@ -210,11 +202,12 @@ mod tests {
     fn what_is_saved_is_loaded_by_the_same_run_only() {
         let dir = tempfile::tempdir().unwrap();
         let run = RunId::from_bytes([1; 32]);
-        assert!(KnownPeers::load(dir.path(), &run).unwrap().is_empty());
+        let none = KnownPeers::default();
+        assert_eq!(KnownPeers::load(dir.path(), &run).unwrap(), none);
         some().save(dir.path(), &run).unwrap();
         assert_eq!(KnownPeers::load(dir.path(), &run).unwrap(), some());
         let other = RunId::from_bytes([2; 32]);
-        assert!(KnownPeers::load(dir.path(), &other).unwrap().is_empty());
+        assert_eq!(KnownPeers::load(dir.path(), &other).unwrap(), none);
     }
 
     #[test]

@@ -9,20 +9,16 @@ mod error;
 mod files;
 mod identity;
 mod known;
-mod lock;
 
 pub use best::Best;
-pub use checkpoint::{
-    Checkpoint, CheckpointWriter, Expected, LaneFile, LaneSink, Manifest, Progress,
-};
+pub(crate) use checkpoint::LaneFile;
+pub use checkpoint::{Checkpoint, CheckpointWriter, Expected, Manifest, Progress};
 pub use error::StoreError;
-pub(crate) use files::check_permissions;
-pub(crate) use files::create_private;
-pub use files::{append_private, write_atomically, write_private};
+pub use files::{DirectoryLock, write_private};
+pub(crate) use files::{append_private, check_permissions, create_private, write_atomically};
 pub use identity::Identity;
 pub(crate) use identity::random_bytes;
-pub use known::KnownPeers;
-pub use lock::DirectoryLock;
+pub(crate) use known::KnownPeers;
 pub use murmurate_attach::{Buffer, buffers_of};
 
 use murmurate_protocol::PlanHash;

@@ -11,7 +11,7 @@ pub enum Collector {}
 ///
 /// # Errors
 /// Always, with what to do.
-pub fn collector(_url: &str) -> Result<Collector, String> {
+pub(crate) fn collector(_url: &str) -> Result<Collector, String> {
     Err(
         "this program cannot export: build it with `cargo build --release --features otlp`, or leave the \
          key out"

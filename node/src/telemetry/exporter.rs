@@ -20,7 +20,6 @@ pub fn collector(url: &str) -> Result<Collector, String> {
         .map_err(|error: murmurate_otlp::EndpointError| error.to_string())
 }
 
-/// Exports what one daemon does.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     otlp: Otlp,
@@ -28,7 +27,6 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Begins to export what the daemon with this status does.
     pub(crate) fn start(collector: &Collector, status: &Status) -> Result<Self, String> {
         let source = Source {
             peer: status.peer.clone(),
@@ -88,7 +86,7 @@ impl Telemetry {
         self.otlp.news()
     }
 
-    /// Sends what is left. Waits for some seconds at most.
+    /// Sends the remaining spans and metrics. Waits for some seconds at most.
     pub(crate) fn finish(self) {
         self.otlp.finish(SystemTime::now());
     }

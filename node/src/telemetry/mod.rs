@@ -9,7 +9,7 @@ mod exporter;
 #[cfg(not(feature = "otlp"))]
 pub(crate) use absent::Telemetry;
 #[cfg(not(feature = "otlp"))]
-pub use absent::{Collector, collector};
+pub(crate) use absent::{Collector, collector};
 #[cfg(feature = "otlp")]
 pub(crate) use exporter::Telemetry;
 #[cfg(feature = "otlp")]

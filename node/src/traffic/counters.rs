@@ -1,9 +1,9 @@
-//! Counters of bytes on the network.
+//! Counters of bytes on the network; round-trip time and rate of each link, measured by pings and pushes.
 
-use murmurate_protocol::PeerId;
-use std::collections::BTreeMap;
+use murmurate_protocol::{PeerId, SortedMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Number of peers with counters of their own. Beyond it only the totals count.
 const COUNTED_PEERS_MAX: usize = 4096;
@@ -29,7 +29,7 @@ pub struct CounterSnapshot {
     /// Totals over all peers.
     pub total: Traffic,
     /// Counters of each peer.
-    pub peers: BTreeMap<PeerId, Traffic>,
+    pub peers: SortedMap<PeerId, Traffic>,
     /// All received bytes. For QUIC: those of its sockets, including packet headers and
     /// acknowledgements. For TCP: those of its streams, without encryption.
     pub wire_in: u64,
@@ -71,7 +71,6 @@ impl Tally {
         cell(&self.total).fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Counts received control bytes.
     pub(crate) fn control_in(&self, bytes: u64) {
         self.add(|c| &c.control_in, bytes);
     }
@@ -96,7 +95,6 @@ impl Tally {
         self.add(|c| &c.bulk_out, bytes);
     }
 
-    /// Counts a dropped frame.
     pub(crate) fn frame_dropped(&self) {
         self.add(|c| &c.frames_dropped, 1);
     }
@@ -105,22 +103,18 @@ impl Tally {
 /// Bytes of streams over TCP.
 #[derive(Debug, Default)]
 pub(crate) struct WireCells {
-    /// Bytes read from streams.
     pub(crate) bytes_in: AtomicU64,
-    /// Bytes written to streams.
     pub(crate) bytes_out: AtomicU64,
 }
 
-/// All counters of one daemon.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     total: Arc<Cells>,
-    peers: Mutex<BTreeMap<PeerId, Arc<Cells>>>,
+    peers: Mutex<SortedMap<PeerId, Arc<Cells>>>,
     wire: Arc<WireCells>,
 }
 
 impl Counters {
-    /// The counters of one peer.
     pub(crate) fn of(&self, peer: PeerId) -> Tally {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let cells = match peers.get(&peer) {
@@ -139,13 +133,11 @@ impl Counters {
         }
     }
 
-    /// The counters of the transport.
     pub(crate) fn wire(&self) -> Arc<WireCells> {
         Arc::clone(&self.wire)
     }
 
-    /// Reads all counters.
-    pub fn snapshot(&self) -> CounterSnapshot {
+    pub(crate) fn snapshot(&self) -> CounterSnapshot {
         let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         CounterSnapshot {
             total: self.total.read(),
@@ -156,5 +148,118 @@ impl Counters {
             wire_in: self.wire.bytes_in.load(Ordering::Relaxed),
             wire_out: self.wire.bytes_out.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// Weight of the newest push in the smoothed rate. After two or three pushes it is replaced by
+/// half.
+const NEWEST: f64 = 0.25;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Meter {
+    rtt: Option<Duration>,
+    rate: Option<f64>,
+    queueing: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// Round-trip time of the last ping.
+    pub(crate) rtt: Option<Duration>,
+    /// Bytes per second of pushes, smoothed.
+    pub(crate) rate: Option<u64>,
+    /// Time that pushes waited for their turn, smoothed.
+    pub(crate) queueing: Option<Duration>,
+}
+
+fn smoothed(old: Option<f64>, newest: f64) -> f64 {
+    old.map_or(newest, |old| NEWEST.mul_add(newest - old, old))
+}
+
+impl Meter {
+    fn read(self) -> Option<(Duration, u64)> {
+        Some((self.rtt?, self.rate.unwrap_or(0.0) as u64))
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct LinkMeters {
+    links: Mutex<SortedMap<PeerId, Meter>>,
+}
+
+impl LinkMeters {
+    /// Adds the round-trip time of a ping. Returns it with the current rate in bytes per second.
+    pub(crate) fn pinged(&self, peer: PeerId, rtt: Duration) -> Option<(Duration, u64)> {
+        self.change(peer, |meter| meter.rtt = Some(rtt))
+    }
+
+    /// Adds an acknowledged push with its duration.
+    pub(crate) fn pushed(
+        &self,
+        peer: PeerId,
+        bytes: u64,
+        took: Duration,
+    ) -> Option<(Duration, u64)> {
+        let newest = bytes as f64 / took.as_secs_f64().max(1e-6);
+        self.change(peer, |meter| {
+            meter.rate = Some(smoothed(meter.rate, newest));
+        })
+    }
+
+    /// Adds the time that a push waited for its turn.
+    pub(crate) fn queued(&self, peer: PeerId, waited: Duration) {
+        self.change(peer, |meter| {
+            meter.queueing = Some(smoothed(meter.queueing, waited.as_secs_f64()));
+        });
+    }
+
+    pub(crate) fn read(&self, peer: PeerId) -> Reading {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let meter = links.get(&peer).copied().unwrap_or_default();
+        let seconds = |s| Duration::try_from_secs_f64(s).unwrap_or_default();
+        Reading {
+            rtt: meter.rtt,
+            rate: meter.rate.map(|rate| rate as u64),
+            queueing: meter.queueing.map(seconds),
+        }
+    }
+
+    /// Removes a link that is gone.
+    pub(crate) fn forget(&self, peer: PeerId) {
+        self.links
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&peer);
+    }
+
+    fn change(&self, peer: PeerId, f: impl FnOnce(&mut Meter)) -> Option<(Duration, u64)> {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let meter = links.entry(peer).or_default();
+        f(meter);
+        meter.read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_smoothed_and_waits_for_a_ping() {
+        let meters = LinkMeters::default();
+        let peer = PeerId::from_bytes([1; 32]);
+        let second = Duration::from_secs(1);
+        assert_eq!(meters.pushed(peer, 1000, second), None);
+        let rtt = Duration::from_millis(3);
+        assert_eq!(meters.pinged(peer, rtt), Some((rtt, 1000)));
+        assert_eq!(meters.pushed(peer, 2000, second), Some((rtt, 1250)));
+        meters.queued(peer, second);
+        meters.queued(peer, Duration::ZERO);
+        let read = meters.read(peer);
+        assert_eq!((read.rtt, read.rate), (Some(rtt), Some(1250)));
+        assert_eq!(read.queueing, Some(Duration::from_millis(750)));
+        meters.forget(peer);
+        assert_eq!(meters.read(peer), Reading::default());
+        assert_eq!(meters.pinged(peer, rtt), Some((rtt, 0)));
     }
 }

@@ -2,9 +2,7 @@
 //! that neither depends on the other.
 
 mod counters;
-mod meters;
 
-pub use counters::{CounterSnapshot, Counters, Traffic};
-
-pub(crate) use counters::{Tally, WireCells};
-pub(crate) use meters::{LinkMeters, Reading};
+pub(crate) use counters::{
+    CounterSnapshot, Counters, LinkMeters, Reading, Tally, Traffic, WireCells,
+};

@@ -10,7 +10,7 @@ use crate::limits::{
 /// not.
 const ABSENCE_MISSED_MAX: u32 = 9;
 
-/// What is remembered of a peer's contributions.
+/// A peer's absences from recent rounds, and how often they cost it its seat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Absence {
     /// The last 16 decided rounds in which the peer should have taken part, the newest in the lowest bit:

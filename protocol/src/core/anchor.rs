@@ -1,14 +1,14 @@
 //! The parameters that all agree on, by their hashes.
 
+use crate::sorted::SortedMap;
 use crate::{Digest, FragmentId, Round};
-use std::collections::BTreeMap;
 
 /// Hashes of the parameters, fragment by fragment.
 #[derive(Debug, Default)]
 pub(crate) struct Anchor {
     digests: Vec<Digest>,
     /// The fragments that this round has changed, with their hashes before that.
-    changed: (Round, BTreeMap<FragmentId, Digest>),
+    changed: (Round, SortedMap<FragmentId, Digest>),
 }
 
 impl Anchor {
@@ -20,14 +20,14 @@ impl Anchor {
         }
     }
 
-    /// A fragment is applied in a round, or stays what it was.
+    /// A fragment is applied in a round, or stays unchanged.
     pub(crate) fn apply(&mut self, round: Round, fragment: FragmentId, digest: Digest) {
         let Some(slot) = self.digests.get_mut(usize::from(fragment.0)) else {
             return;
         };
         let before = std::mem::replace(slot, digest);
         if self.changed.0 != round {
-            self.changed = (round, BTreeMap::new());
+            self.changed = (round, SortedMap::new());
         }
         if before != digest {
             self.changed.1.insert(fragment, before);

@@ -4,8 +4,8 @@ use crate::core::anchor::Anchor;
 use crate::core::deadlines::Deadlines;
 use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::{
-    Branch, Dealing, Digest, Directive, FragmentId, Order, OrderId, Participants, PeerId, Plan,
-    Proof, PushOutcome, Roll, Round, SliceId, SliceMeta, Time, WorkError,
+    Base, Branch, Dealing, Digest, Directive, FragmentId, Order, OrderId, Participants, PeerId,
+    Plan, Proof, PushOutcome, Roll, Round, SliceId, SliceMeta, Time, WorkError,
 };
 use core::time::Duration;
 
@@ -15,10 +15,11 @@ use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::schedule::AgreedLinks;
+use crate::sorted::SortedMap;
 use crate::wire::Message;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Shared by the parts of one peer. An exchange sees nothing else of the peer: it reads and acts
@@ -39,7 +40,7 @@ pub(crate) struct Context {
     pub(crate) rng: ChaCha8Rng,
     pub(super) outbox: Outbox,
     /// Waits under way, with when each began and how long it may take.
-    pub(crate) waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
+    pub(crate) waits: SortedMap<(Wait, FragmentId), (Time, Duration)>,
 }
 
 /// Peers to be judged once the input that is being handled has been.
@@ -91,7 +92,7 @@ impl Context {
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),
             outbox: Outbox::default(),
-            waits: BTreeMap::new(),
+            waits: SortedMap::new(),
         }
     }
 
@@ -138,6 +139,14 @@ impl Context {
     /// One hash over all fragments' anchors.
     pub(crate) fn anchor(&self) -> Digest {
         self.anchor.digest()
+    }
+
+    /// The round that this peer is in, and the anchor that opens it.
+    pub(crate) fn base(&self) -> Base {
+        Base {
+            round: self.round,
+            anchor: self.anchor(),
+        }
     }
 
     /// One hash over what members of a round have in common beside the roll: the anchor, the owner's rules,
@@ -206,7 +215,7 @@ impl Context {
         }
     }
 
-    /// Waits ended without what was awaited of these peers. Those that are still there may have slower links
+    /// Waits for these peers ended in vain. Those that are still there may have slower links
     /// than the first deadline allows: they get more time.
     pub(crate) fn overdue(&mut self, wait: Wait, peers: impl IntoIterator<Item = PeerId>) {
         for peer in peers {
@@ -216,8 +225,8 @@ impl Context {
         }
     }
 
-    /// For exchanges without common rounds: a peer that is further behind than this skips what it
-    /// missed and continues with the round of the others.
+    /// For exchanges without common rounds: a peer that is further behind than this skips the rounds
+    /// that it missed and continues with the round of the others.
     pub(crate) fn follow_the_others(&mut self, behind: u64) {
         let others = self.view.median_round();
         if others.since(self.round) > behind {
@@ -320,19 +329,20 @@ impl Context {
     }
 
     /// Ends a wait, if it was under way, and reports how long it took.
-    pub(crate) fn waited(&mut self, wait: Wait, expired: bool) {
-        self.waited_in(FragmentId(0), wait, expired);
+    pub(crate) fn waited(&mut self, wait: Wait) {
+        self.waited_in(FragmentId(0), wait);
     }
 
     /// [`Context::waited`] for what every fragment waits for by itself.
-    pub(crate) fn waited_in(&mut self, part: FragmentId, wait: Wait, expired: bool) {
+    pub(crate) fn waited_in(&mut self, part: FragmentId, wait: Wait) {
         if let Some((since, allowed)) = self.waits.remove(&(wait, part)) {
             let waited = self.now.since(since);
             self.emit(Event::Waited {
                 wait,
                 waited,
                 allowed,
-                expired,
+                // A wait can end without an answer and before its time: the peer that is waited for has left.
+                expired: waited >= allowed,
             });
         }
     }
@@ -349,8 +359,8 @@ impl Context {
         new
     }
 
-    /// A round begins: what is in force in it is the plan. A change that this plan cannot carry out is left
-    /// out by all peers alike, because all have the same plan.
+    /// A round begins: the plan takes on the changes that are in force in it. All peers leave out a change
+    /// that this plan cannot carry out, because all have the same plan.
     pub(crate) fn take_directives(&mut self) {
         let mut first = self.plan.clone();
         (first.rounds, first.budget, first.synchronization.pace) = self.directed.first;

@@ -4,8 +4,9 @@ use crate::PeerId;
 use crate::core::Wait;
 use crate::limits::{DEADLINE_SAMPLES_MAX, DEADLINES_MAX};
 use crate::plan::DeadlinePlan;
+use crate::sorted::SortedMap;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Deviations above the median that are still waited for. For a normal distribution the MAD is
 /// 0.67 sigma, so this is about five sigma.
@@ -70,11 +71,11 @@ fn median_of_deviations(values: impl Iterator<Item = Duration>, center: Duration
     median(values.map(|v| v.abs_diff(center)).collect())
 }
 
-/// What was measured of every peer, and the deadlines that follow.
+/// The measured waits for every peer, and the deadlines that follow.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     plan: DeadlinePlan,
-    samples: BTreeMap<(Wait, PeerId), Samples>,
+    samples: SortedMap<(Wait, PeerId), Samples>,
     /// By how much peers were later than those that were enough.
     lateness: Samples,
 }
@@ -84,7 +85,7 @@ impl Deadlines {
     pub(crate) fn new(plan: DeadlinePlan) -> Self {
         Self {
             plan,
-            samples: BTreeMap::new(),
+            samples: SortedMap::new(),
             lateness: Samples::default(),
         }
     }
@@ -101,8 +102,8 @@ impl Deadlines {
         }
     }
 
-    /// A wait for a peer ended without what it was for, and so did the exchange. Unless other waits for it were
-    /// in time, so that something was lost, the next one is twice as long, whatever was measured before.
+    /// A wait for a peer ended in vain. Unless other waits for it were in time, so that something was lost,
+    /// the next one is twice as long, whatever was measured before.
     pub(crate) fn too_short(&mut self, wait: Wait, peer: PeerId) {
         // Gossip goes on without a partner, and where partners come and go, waiting longer costs all.
         if wait == Wait::Partners && self.of_measured(wait).next().is_some() {

@@ -110,7 +110,7 @@ pub enum Event {
     Trained {
         /// The round.
         round: Round,
-        /// What it did.
+        /// Its summary.
         summary: TrainSummary,
     },
     /// The round's group is formed.
@@ -187,7 +187,7 @@ pub enum Event {
     Evaluated {
         /// The parameters at the start of this round.
         round: Round,
-        /// What was found.
+        /// Its result.
         evaluation: Evaluation,
     },
     /// A checkpoint was written.
@@ -228,11 +228,11 @@ pub enum Event {
         peer: PeerId,
         /// Its score now.
         score: u32,
-        /// What it did.
+        /// The broken rule, in words.
         what: String,
     },
-    /// A peer lied: what it signed contradicts itself or does not justify what it proposed, or it did
-    /// not send what it signed.
+    /// A peer lied: its signed statements contradict each other or do not justify its proposal, or it
+    /// sent other bytes than it signed.
     Lied {
         /// Which.
         peer: PeerId,
@@ -254,7 +254,7 @@ pub enum Event {
     Malformed {
         /// From whom.
         peer: PeerId,
-        /// What is wrong with them.
+        /// The error of their decoding.
         error: WireError,
     },
     /// An order of ours failed.
@@ -353,7 +353,7 @@ pub enum Event {
     Rescheduled {
         /// The round.
         round: Round,
-        /// What it costs by the model.
+        /// Its cost by the model.
         certificate: Certificate,
     },
     /// From this round on contributions have another codec, because of how long exchanges hold training up.
@@ -388,7 +388,7 @@ impl Event {
 /// A wait that is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// What is waited for.
+    /// The kind of the wait.
     pub wait: Wait,
     /// The fragment that waits; the first one for waits of the whole round.
     pub fragment: FragmentId,

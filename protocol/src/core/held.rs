@@ -3,13 +3,13 @@
 
 use crate::data::Mine;
 use crate::roll::{RoundNote, SharedRolls};
+use crate::sorted::SortedSet;
 use crate::{
     Chosen, Digest, Directives, InForce, Ledger, Loss, Losses, Pace, PeerId, Plan, PlanHash, Pool,
     Ratings, Roll, Round, Score, StepBudget, Taken,
 };
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The value of [`PeerConfig::evaluate_every`] of a peer that has nothing to evaluate with.
@@ -66,7 +66,7 @@ pub(crate) struct Rolls {
     /// Those that other peers of this process hold.
     pub(crate) shared: SharedRolls,
     /// The peers of this one's row and column, or of its cells.
-    pub(crate) mates: Arc<BTreeSet<PeerId>>,
+    pub(crate) mates: Arc<SortedSet<PeerId>>,
 }
 
 impl Rolls {
@@ -84,7 +84,7 @@ pub(crate) struct Data {
     pub(crate) ledger: Ledger,
     /// What this peer trains.
     pub(crate) mine: Mine,
-    /// What it says of that with its contribution to the round.
+    /// The statement about that data in its contribution to the round.
     pub(crate) taken: Option<Taken>,
     /// The loss that it says with its contribution, where the pace follows losses.
     pub(crate) loss: Option<Loss>,
@@ -103,9 +103,10 @@ pub(crate) struct Directed {
     pub(crate) plan_hash: PlanHash,
     /// Rounds, budget and pace of that plan.
     pub(super) first: (u64, StepBudget, Pace),
-    pub(super) all: Directives,
-    /// What is in force in the peer's round: it does not change within one.
-    pub(super) in_force: InForce,
+    /// All directives that count.
+    pub(crate) all: Directives,
+    /// The changes in force in the peer's round: they stay the same within a round.
+    pub(crate) in_force: InForce,
 }
 
 impl Directed {
@@ -117,16 +118,6 @@ impl Directed {
             all: Directives::default(),
             in_force: InForce::default(),
         }
-    }
-
-    /// All directives that count.
-    pub(crate) fn all(&self) -> &Directives {
-        &self.all
-    }
-
-    /// What is in force in the peer's round.
-    pub(crate) fn in_force(&self) -> &InForce {
-        &self.in_force
     }
 
     /// The budget and the pace of the plan without changes.

@@ -1,10 +1,10 @@
 //! The rates of links, where the topology chooses partners by them. Both ends of a link must choose
 //! each other, so all peers need the same rates. They agree on them epoch by epoch:
 //!
-//! 1. A peer measures its links by its own pushes. On entering epoch e it tells all others what it
-//!    measured, and the hash of all that was told on entering epoch e - 2, as far as it has heard it.
-//! 2. Rounds of epoch e use what was told on entering epoch e - 4, if all live peers have heard the
-//!    same of it, by the hashes that they told on entering epoch e - 2. Otherwise the epoch's rounds use
+//! 1. A peer measures its links by its own pushes. On entering epoch e it tells all others its measured
+//!    rates, and the hash of all rates told on entering epoch e - 2, as far as it has heard them.
+//! 2. Rounds of epoch e use the rates told on entering epoch e - 4, if all live peers have heard the
+//!    same ones, by the hashes that they told on entering epoch e - 2. Otherwise the epoch's rounds use
 //!    no rates, and the topology chooses without them.
 //!
 //! So peers may be up to two epochs apart. A lost message, a newcomer, a liar or a peer that is further
@@ -13,9 +13,10 @@
 //! the exchange remains correct.
 
 use crate::limits::{RATES_KEPT, VIEW_PEERS_MAX};
+use crate::sorted::SortedMap;
 use crate::wire::{Rates, canonical};
 use crate::{Digest, LinkRates, PeerId, PushOutcome, Round, SliceId, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Epochs that a message may take: from rates to their hash, and from the hash to their use.
 const LAG: u64 = 2;
@@ -31,13 +32,13 @@ pub(crate) struct Links {
     epoch: Option<u64>,
     entered: Time,
     /// Pushes under way, with when they began and their bytes.
-    pushes: BTreeMap<(PeerId, SliceId), (Time, u64)>,
+    pushes: SortedMap<(PeerId, SliceId), (Time, u64)>,
     /// Classes of the last pushes.
-    measured: BTreeMap<PeerId, VecDeque<u8>>,
+    measured: SortedMap<PeerId, VecDeque<u8>>,
     /// By epoch: of the last ones, and of as many that peers ahead have entered.
-    said: BTreeMap<u64, BTreeMap<PeerId, Rates>>,
-    /// By the epoch in which this peer told the hash: what it had heard, and the hash.
-    heard: BTreeMap<u64, (Vec<(PeerId, Row)>, Digest)>,
+    said: SortedMap<u64, SortedMap<PeerId, Rates>>,
+    /// By the epoch in which this peer told the hash: the rates that it had heard, and the hash.
+    heard: SortedMap<u64, (Vec<(PeerId, Row)>, Digest)>,
     /// What this epoch's rounds use.
     agreed: Option<Vec<(PeerId, Row)>>,
 }
@@ -91,7 +92,7 @@ impl Links {
         self.epoch = Some(epoch);
         self.said.retain(|e, _| e + LAG >= epoch);
         self.heard.retain(|e, _| e + LAG >= epoch);
-        let empty = BTreeMap::new();
+        let empty = SortedMap::new();
         let before = epoch.checked_sub(LAG);
         let said = before.and_then(|e| self.said.get(&e)).unwrap_or(&empty);
         let mine = before.and_then(|e| self.heard.remove(&e));
@@ -118,7 +119,7 @@ impl Links {
         Some(told)
     }
 
-    /// A peer tells the rates of its links. What is of no use any more, or not yet, is dropped.
+    /// A peer tells the rates of its links. Rates of epochs further away than [`LAG`] are dropped.
     pub(crate) fn hear(&mut self, from: PeerId, told: &Rates) {
         let mine = self.epoch.unwrap_or(0);
         let kept = mine.saturating_sub(LAG)..=mine.saturating_add(LAG);

@@ -6,7 +6,7 @@
 //! the fastest counts: others may have shared the receiver's line. An epoch is the rounds between two that go
 //! along the butterfly, where every member sends to every other.
 //!
-//! On entering an epoch a peer tells the others what it measured. The proposer of a group names the rates that
+//! On entering an epoch a peer tells the others its measured rates. The proposer of a group names the rates that
 //! its members go by: those that they went by before, unless these have been in force for an epoch, and trees
 //! for what members told since would take a fifth less time than the present ones over the same links. So
 //! noise changes nothing, and what a liar changes stays for an epoch at most, unless it gains.
@@ -18,12 +18,13 @@ use crate::schedule::{
     AgreedLinks, LinkCodes, LinkPlan, MEASURED_BYTES_MIN, PUSHES_MEASURED, RESYNTHESIS_PERCENT,
     code_of,
 };
+use crate::sorted::SortedMap;
 use crate::wire::Rates;
 use crate::{Digest, PeerId, PushOutcome, Round, SliceId, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// What a peer told of its links: codes by peer.
-type Row = BTreeMap<PeerId, u8>;
+type Row = SortedMap<PeerId, u8>;
 
 /// What one peer knows of the links that schedules go by.
 #[derive(Debug, Default)]
@@ -34,9 +35,9 @@ pub(crate) struct MeasuredLinks {
     entered: Time,
     under_way: UnderWay,
     /// Codes of the last pushes to a peer, of one epoch.
-    last: BTreeMap<PeerId, (u64, VecDeque<u8>)>,
+    last: SortedMap<PeerId, (u64, VecDeque<u8>)>,
     /// What each peer told last, this one among them.
-    told: BTreeMap<PeerId, Row>,
+    told: SortedMap<PeerId, Row>,
     /// What the last group went by.
     in_force: Option<InForce>,
     /// Codes that would gain too little, beside those in force.
@@ -47,14 +48,14 @@ pub(crate) struct MeasuredLinks {
 #[derive(Debug)]
 struct InForce {
     since: Round,
-    codes: BTreeMap<(PeerId, PeerId), u8>,
+    codes: SortedMap<(PeerId, PeerId), u8>,
 }
 
 /// Pushes under way.
 #[derive(Debug, Default)]
 struct UnderWay {
     /// With when each began, its bytes, and the sum then.
-    pushes: BTreeMap<(PeerId, SliceId), (Time, u64, u128)>,
+    pushes: SortedMap<(PeerId, SliceId), (Time, u64, u128)>,
     /// When a push last began or ended.
     changed: Time,
     /// Over time, of the number of pushes under way, in nanoseconds.

@@ -78,7 +78,7 @@ impl<T: Note> AnyNote for T {
         }
     }
 
-    /// Takes the note over and returns what is inside. What cannot be read is as if there were none.
+    /// Takes the note over and returns the bytes inside it. An unreadable note counts as none.
     fn decode_around(&mut self, plan: &Plan, directed: &Directed, outer: Vec<u8>) -> Vec<u8> {
         let (inner, note) = if T::is_kept(plan, directed) {
             decode_limited::<(Vec<u8>, T), SHARED_BYTES_MAX>(&outer).unwrap_or_default()
@@ -295,7 +295,7 @@ impl Context {
 
     /// What the training of this round goes by beside the plan.
     pub(crate) fn training_rules(&self) -> TrainingRules {
-        let mut rules = self.with_codec(self.directed.in_force().training);
+        let mut rules = self.with_codec(self.directed.in_force.training);
         let agreed = self.plan.synchronization.pace.is_agreed();
         if let (true, StepBudget::Steps(steps)) = (agreed, self.budget()) {
             rules.inner_steps = Some(steps);
@@ -318,8 +318,8 @@ impl Context {
         Some(note.map_or(Counted::Void, |note| Counted::Of(note.counted(roll))))
     }
 
-    /// The round is over: what it has decided about the data is in force. `kept` says whether what this peer
-    /// trained in it, and was not counted, is part of its next contribution.
+    /// The round is over: its decision about the data comes into force. `kept` says whether this peer's
+    /// training of it, if it was not counted, is part of its next contribution.
     pub(crate) fn settle_data(&mut self, over: Round, counted: &Counted, kept: bool) {
         let me = self.me();
         let is_in = |peers: &[(PeerId, Taken)]| peers.iter().any(|(peer, _)| *peer == me);
@@ -339,8 +339,8 @@ impl Context {
         Turn::with(&self.plan, over, |turn| ledger.settle(counted, turn));
     }
 
-    /// The round is over: what it has decided about the roll is in force.
-    /// True if that is another one.
+    /// The round is over: its decision about the roll comes into force.
+    /// True if the roll changes.
     pub(crate) fn turn_roll(&mut self, change: &RollChange) -> bool {
         let Some(roll) = self.rolls.roll.as_ref().filter(|_| !change.is_empty()) else {
             return false;
@@ -384,7 +384,7 @@ impl Context {
         Some(told)
     }
 
-    /// The round's contribution is ready: it says what it took.
+    /// The round's contribution is ready: it claims the blocks that this peer finished.
     pub(crate) fn claim_blocks(&mut self, summary: &TrainSummary) {
         let now = self.round;
         self.data.mine.finish(now, summary.blocks);

@@ -29,7 +29,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Whether `next` may follow. Any phase but the last may turn to `Leaving`.
+    /// Returns `true` if `next` may follow. Any phase before `Leaving` may turn to it.
     pub const fn may_become(self, next: Self) -> bool {
         use Phase::{Apply, Exchange, Finished, Join, Leaving, Left, New, Paused, Settle, Train};
         matches!(

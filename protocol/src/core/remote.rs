@@ -5,7 +5,7 @@ use crate::wire::{Muster, PeerRecord};
 use crate::{Branch, Digest, Round, Time};
 use core::time::Duration;
 
-/// What is known of one other peer.
+/// This peer's knowledge of one other peer.
 #[derive(Clone, Debug, Default)]
 pub struct Remote {
     /// Set while a link is up.
@@ -48,12 +48,12 @@ pub(crate) struct Conduct {
     pub(crate) absence: Absence,
 }
 
-/// How a remote is reached, and what was tried.
+/// How a remote is reached, and the attempts so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contact {
     /// Set if its certificate gives it no part in rounds.
     pub(crate) observes: bool,
-    /// Set once this peer said goodbye to it on this link: what it sends is rejected.
+    /// Set once this peer cut it off on this link: its slices are rejected.
     pub(crate) refused: bool,
     /// Its newest peer record.
     pub(crate) record: Option<PeerRecord>,
@@ -69,7 +69,7 @@ pub(crate) struct Contact {
     pub(crate) clock: Option<i64>,
     /// Set once its wrong clock was reported.
     pub(crate) clock_told: bool,
-    /// Whether their last link was one too many for one of the two: it is not dialled only for the sake of
+    /// Set if their last link was one too many for one of the two: it is not dialled only for the sake of
     /// a link.
     pub(crate) spared: bool,
     /// Set once it said goodbye because it leaves.
@@ -79,7 +79,7 @@ pub(crate) struct Contact {
     /// Since when its link is gone, if it was in groups with this peer until then, or this peer knows no result, and it
     /// said no goodbye.
     pub(crate) lost: Option<Time>,
-    /// Whether that is another branch than this peer's, which is to be merged with it: until then
+    /// Set while its branch is another one than this peer's and is to be merged with it: until then
     /// the two take part in different rounds.
     pub(crate) apart: bool,
 }
@@ -94,6 +94,11 @@ impl Remote {
     /// Where it can be reached, in its own words, once it said so.
     pub const fn record(&self) -> Option<&PeerRecord> {
         self.contact.record.as_ref()
+    }
+
+    /// A link is up, and it said a compatible hello on it.
+    pub(crate) const fn is_here(&self) -> bool {
+        self.linked && self.greeted
     }
 
     /// Away though it takes part: it neither said goodbye nor was sent away.

@@ -3,8 +3,9 @@
 //! miss and whomever they have cut off.
 
 use crate::limits::{GROUP_MEMBERS_MAX, LOST_MEMBER_WAIT};
+use crate::sorted::SortedSet;
 use crate::{PeerId, Round, Time};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// Rounds with a result for which a contribution gives its peer a seat, where members sign.
 pub(crate) const SEAT_ROUNDS: usize = 8;
@@ -19,14 +20,14 @@ const SEAT_AGE_MAX: u64 = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Seats {
     /// Oldest first; at most [`SEAT_ROUNDS`].
-    rounds: VecDeque<(Round, BTreeSet<PeerId>)>,
+    rounds: VecDeque<(Round, SortedSet<PeerId>)>,
     /// When the last of them was noted.
     noted: Time,
 }
 
 impl Seats {
     /// A round has a result with these contributors.
-    pub(crate) fn note(&mut self, now: Time, round: Round, contributors: BTreeSet<PeerId>) {
+    pub(crate) fn note(&mut self, now: Time, round: Round, contributors: SortedSet<PeerId>) {
         if self.rounds.back().is_some_and(|(last, _)| *last >= round) {
             return;
         }
@@ -39,7 +40,7 @@ impl Seats {
 
     /// The contributors of the last rounds before this one; none where this peer has seen no result for so
     /// long that it cannot know.
-    pub(crate) fn of(&self, round: Round) -> BTreeSet<PeerId> {
+    pub(crate) fn of(&self, round: Round) -> SortedSet<PeerId> {
         let recent = self
             .rounds
             .iter()
@@ -49,7 +50,7 @@ impl Seats {
             .collect()
     }
 
-    /// Whether so long no round has had a result that members whose links are gone may be gone for good.
+    /// True once no round has had a result for [`LOST_MEMBER_WAIT`]: members without a link may be gone for good.
     pub(crate) fn stand_still(&self, now: Time) -> bool {
         now.since(self.noted) >= LOST_MEMBER_WAIT
     }
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
     use core::time::Duration;
 
-    fn peers(of: &[u8]) -> BTreeSet<PeerId> {
+    fn peers(of: &[u8]) -> SortedSet<PeerId> {
         of.iter()
             .map(|byte| PeerId::from_bytes([*byte; 32]))
             .collect()

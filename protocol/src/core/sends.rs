@@ -66,7 +66,7 @@ impl Sends {
         Some((to, slice, send))
     }
 
-    /// A peer's link is gone: what was on its way to it is not waited for, and nothing else goes there.
+    /// A peer's link is gone: sends to it that are under way are not waited for, and the others are dropped.
     pub(crate) fn link_gone(&mut self, peer: PeerId) {
         self.under_way.retain(|(to, _), _| *to != peer);
         self.waiting.retain(|(_, to, _), _| *to != peer);

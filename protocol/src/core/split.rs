@@ -5,8 +5,9 @@ use crate::limits::{
     BRANCH_BASES, BRANCH_ROUNDS_MAX, BRANCH_WEIGHT_FACTOR, MERGE_ATTEMPTS_MAX, MERGE_WAIT,
     TRAIL_ROUNDS_MAX, VIEW_PEERS_MAX,
 };
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{Base, Branch, Digest, KeptSplit, PeerId, Round, Time};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// The last group that a peer was in together with this one.
 #[derive(Clone, Copy, Debug)]
@@ -32,14 +33,14 @@ struct Attempts {
 /// What this peer keeps of groups, of the peers that it lost from them, and of its branch.
 #[derive(Debug, Default)]
 pub(crate) struct Split {
-    together: BTreeMap<PeerId, Together>,
+    together: SortedMap<PeerId, Together>,
     /// The states that opened this peer's last rounds, newest last.
     trail: VecDeque<Base>,
     /// Where the branch began; none while no peer is missing.
     began: Option<Together>,
     bases: [Option<Base>; BRANCH_BASES],
     /// Peers that were in the group at the base and whose links went down.
-    missing: BTreeSet<PeerId>,
+    missing: SortedSet<PeerId>,
     /// Members of the last group.
     members: u16,
     /// Weight that this peer's rounds have decided so far.
@@ -57,7 +58,7 @@ impl Split {
     pub(crate) fn grouped(
         &mut self,
         base: Base,
-        members: &BTreeSet<PeerId>,
+        members: &SortedSet<PeerId>,
         heaviest: f64,
         lost: impl Fn(PeerId) -> bool,
     ) {
@@ -96,7 +97,7 @@ impl Split {
         }
     }
 
-    /// Whether this peer began a round with other parameters, as far as it remembers.
+    /// Returns `true` if this peer began that round with other parameters, as far as it remembers.
     pub(crate) fn differs(&self, other: Base) -> bool {
         let own = self.began_with(other.round);
         own.is_some_and(|own| own != other.anchor)
@@ -119,7 +120,7 @@ impl Split {
         bases
     }
 
-    fn met(&mut self, base: Base, members: &BTreeSet<PeerId>) {
+    fn met(&mut self, base: Base, members: &SortedSet<PeerId>) {
         for id in members {
             if self.together.len() < VIEW_PEERS_MAX || self.together.contains_key(id) {
                 let total = self.total;
@@ -160,7 +161,7 @@ impl Split {
         self.branch().filter(|_| !self.attempts.given_up)
     }
 
-    /// Whether a peer is missing from this branch.
+    /// Returns `true` if the peer is missing from this branch.
     pub(crate) fn misses(&self, peer: PeerId) -> bool {
         self.missing.contains(&peer)
     }
@@ -170,16 +171,16 @@ impl Split {
         self.missing.iter().copied()
     }
 
-    /// Whether a peer in this round may claim this branch: not more weight than
-    /// [`BRANCH_WEIGHT_FACTOR`] times what as many of the heaviest members that this peer has seen
-    /// contribute in as many rounds.
+    /// Returns `true` if a peer in this round may claim this branch: its weight is at most
+    /// [`BRANCH_WEIGHT_FACTOR`] times that of as many members in as many rounds, each as heavy as the
+    /// heaviest that this peer has seen.
     pub(crate) fn credible(&self, claim: &Branch, round: Round) -> bool {
         let rounds = round.since(claim.began()).saturating_add(1);
         let each = BRANCH_WEIGHT_FACTOR * self.heaviest * f64::from(claim.members);
         claim.weight <= each * rounds as f64
     }
 
-    /// Whether a merge may be tried in this round.
+    /// Returns `true` if a merge may be tried in this round.
     pub(crate) fn may_try(&self, round: Round) -> bool {
         round >= self.attempts.resume
     }
@@ -206,7 +207,7 @@ impl Split {
     }
 
     /// Branches were merged into this anchor, by a group with these members and this weight in all.
-    pub(crate) fn merged(&mut self, base: Base, members: &BTreeSet<PeerId>, weight: f64) {
+    pub(crate) fn merged(&mut self, base: Base, members: &SortedSet<PeerId>, weight: f64) {
         self.missing.retain(|id| !members.contains(id));
         self.attempts = Attempts::default();
         self.members = u16::try_from(members.len()).unwrap_or(u16::MAX);
@@ -226,7 +227,7 @@ impl Split {
     }
 
     /// This peer took over the state of a branch that it did not know to be in.
-    pub(crate) fn adopt(&mut self, theirs: &Branch, missing: BTreeSet<PeerId>) {
+    pub(crate) fn adopt(&mut self, theirs: &Branch, missing: SortedSet<PeerId>) {
         let base = theirs.bases.iter().flatten().next().copied();
         let Some(base) = base.filter(|_| !missing.is_empty()) else {
             return;
@@ -288,7 +289,7 @@ mod tests {
     use crate::id::tests::peer;
     use core::time::Duration;
 
-    fn peers(ids: &[u8]) -> BTreeSet<PeerId> {
+    fn peers(ids: &[u8]) -> SortedSet<PeerId> {
         ids.iter().map(|id| peer(*id)).collect()
     }
 

@@ -6,19 +6,27 @@ use crate::core::remote::{DIALS_REFUSED, Remote};
 use crate::core::seats::Seats;
 use crate::core::split::Split;
 use crate::limits::{DIAL_ATTEMPTS_MAX, GRID_STRANGERS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
+use crate::sorted::SortedMap;
 use crate::wire::PeerRecord;
 use crate::{Base, Digest, PeerId, Round, Time};
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 /// How often the pause between two dials of a peer that a split cut off doubles: up to 16 seconds. While it is
-/// away both sides train what is to be merged, and the link may be back at any time.
+/// away the branches of both sides grow, and the link may be back at any time.
 const MISSING_DOUBLINGS_MAX: u32 = 4;
+
+/// The lower median of some rounds; the first round of all if there are none.
+fn median(rounds: impl Iterator<Item = Round>) -> Round {
+    let mut rounds: Vec<Round> = rounds.collect();
+    rounds.sort_unstable();
+    let middle = rounds.len().saturating_sub(1) / 2;
+    rounds.get(middle).copied().unwrap_or_default()
+}
 
 /// All peers that one peer knows.
 #[derive(Debug, Default)]
 pub struct View {
-    remotes: BTreeMap<PeerId, Remote>,
+    remotes: SortedMap<PeerId, Remote>,
     /// Set if the run has a roll: peers need links with the mates that it gives them.
     rolls: bool,
     mine: Option<PeerRecord>,
@@ -50,8 +58,7 @@ impl View {
 
     /// As [`View::greeted`], with those that only observe: all peers that hear signs of life.
     pub fn audience(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
-        self.iter()
-            .filter(|(_, r)| r.linked && r.greeted && !r.banned)
+        self.iter().filter(|(_, r)| r.is_here() && !r.banned)
     }
 
     /// Peers that take part in this peer's rounds and are not suspected.
@@ -81,10 +88,15 @@ impl View {
             .filter(move |(id, r)| same(r) && !self.split.misses(*id))
     }
 
+    /// A peer is linked and has greeted.
+    pub(crate) fn is_here(&self, peer: PeerId) -> bool {
+        self.get(peer).is_some_and(Remote::is_here)
+    }
+
     /// A peer is linked and takes part in rounds, as it says.
     pub(crate) fn takes_part(&self, peer: PeerId) -> bool {
         let remote = self.get(peer);
-        remote.is_some_and(|remote| remote.linked && remote.greeted && remote.ready)
+        remote.is_some_and(|remote| remote.is_here() && remote.ready)
     }
 
     /// Others may count on a peer in this round: it takes part, did not fail a moment ago, and
@@ -135,7 +147,7 @@ impl View {
         let lost = |id: PeerId| {
             remotes
                 .get(&id)
-                .is_none_or(|r| !(r.linked && r.greeted || r.contact.left))
+                .is_none_or(|r| !(r.is_here() || r.contact.left))
         };
         self.split.grouped(base, &ids, heaviest, lost);
     }
@@ -143,19 +155,13 @@ impl View {
     /// The round that half of the live peers have reached: a single peer's
     /// claim has no effect.
     pub fn median_round(&self) -> Round {
-        let mut rounds: Vec<Round> = self.live().map(|(_, r)| r.round).collect();
-        rounds.sort_unstable();
-        let middle = rounds.len().saturating_sub(1) / 2;
-        rounds.get(middle).copied().unwrap_or_default()
+        median(self.live().map(|(_, remote)| remote.round))
     }
 
     /// As [`View::median_round`], over all linked peers that take part, suspected ones among them.
     pub(crate) fn usual_round(&self) -> Round {
         let there = self.greeted().filter(|(_, remote)| remote.ready);
-        let mut rounds: Vec<Round> = there.map(|(_, remote)| remote.round).collect();
-        rounds.sort_unstable();
-        let middle = rounds.len().saturating_sub(1) / 2;
-        rounds.get(middle).copied().unwrap_or_default()
+        median(there.map(|(_, remote)| remote.round))
     }
 
     /// This view can hold the whole swarm, so that all peers may be expected to know the

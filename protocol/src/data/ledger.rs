@@ -136,7 +136,7 @@ impl Ledger {
     /// From bytes.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// When they are too many, do not decode, or break a bound of a ledger.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
         if bytes.is_empty() {
             return Ok(Self::default());

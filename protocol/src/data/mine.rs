@@ -1,4 +1,4 @@
-//! One peer's own blocks: what it is told to train in a round, and what it says of that.
+//! One peer's own blocks: those that it is told to train in a round, and its claim about them.
 
 use super::ledger::Ledger;
 use super::runs::{Run, count, split};
@@ -24,7 +24,7 @@ pub(crate) struct Mine {
     own: Option<u64>,
     /// How many of them are finished, and of those behind the last one.
     finished: u64,
-    /// Set if no contribution to come holds what was trained of them.
+    /// Set if no contribution to come holds their training.
     dropped: bool,
 }
 
@@ -115,7 +115,7 @@ impl Mine {
         self.finished = finished;
     }
 
-    /// What was trained of a round up to this one is in no contribution to come.
+    /// The training of rounds up to this one is in no contribution to come.
     pub(crate) fn drop_training(&mut self, round: Round) {
         match self.round {
             Some(mine) => self.dropped |= mine <= round,

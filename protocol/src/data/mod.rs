@@ -11,8 +11,8 @@
 //! 2. **Train.** A peer trains its blocks in order and says with its contribution how many it finished
 //!    ([`Taken`]). One that is not in the ledger, such as a newcomer, takes blocks far behind those that
 //!    are dealt, and says which.
-//! 3. **Settle.** What a counted contribution finished is done. The block that its peer was in the middle
-//!    of stays with it, and the rest of what was dealt comes back. If a peer is not counted, all stays with
+//! 3. **Settle.** Blocks that a counted contribution finished are done. The block that its peer was in the middle
+//!    of stays with it, and the rest of its deal comes back. If a peer is not counted, all stays with
 //!    it for one round, because a late contribution may come with the next one; then all of it comes back.
 //!    In a round without a result training goes on, and all blocks stay.
 //!
@@ -62,7 +62,7 @@ pub struct Blocks {
     /// In this order, and then those behind the last one.
     pub runs: Vec<Run>,
     /// How many of the first ones are trained already. The trainer goes on behind them, in the middle of a
-    /// block if it was in the middle of that one. None if nothing of what it trained of them is kept: it
+    /// block if it was in the middle of that one. None if none of its training of them is kept: it
     /// begins with the first one.
     pub done: Option<u64>,
 }

@@ -43,7 +43,7 @@ impl Runs {
         self.0.first().map(|run| run.first)
     }
 
-    /// Whether a block is in the set.
+    /// Returns `true` if a block is in the set.
     #[cfg(test)]
     pub(crate) fn has(&self, block: u64) -> bool {
         let at = self.0.partition_point(|run| run.end() <= block);
@@ -122,7 +122,7 @@ impl Runs {
         filled.into_iter().for_each(|run| self.insert(run));
     }
 
-    /// Whether the runs are as a set's must be.
+    /// Returns `true` if the runs are those of a set: none is empty, and they ascend, disjoint and never adjacent.
     pub(crate) fn is_whole(&self) -> bool {
         let some = |run: &Run| run.count > 0 && run.first.checked_add(run.count).is_some();
         self.0.iter().all(some) && self.0.is_sorted_by(|a, b| a.end() < b.first)

@@ -1,4 +1,4 @@
-//! One pool's stream of blocks: what is to be trained, and who is dealt how much of it.
+//! One pool's stream of blocks: those to be trained, and how many of them each peer is dealt.
 
 use super::Taken;
 use super::runs::{Run, Runs, count, split};
@@ -240,7 +240,7 @@ impl Stream {
         self.members.insert(peer, Entry::after(took, middle));
     }
 
-    /// A peer was not counted. What it was dealt stays with it for one round: its contribution may come
+    /// A peer was not counted. Its blocks stay with it for one round: its contribution may come
     /// with that of the next one.
     fn settle_absent(&mut self, peer: PeerId, dealt: Vec<Run>, void: bool, turn: Turn<'_>) {
         let drawn = turn.deals_to(turn.round, peer);

@@ -27,7 +27,7 @@ pub struct TallyEntry {
     pub taken: Taken,
 }
 
-/// What is said of each place of one pool: blocks, and where they begin if they were not dealt.
+/// Contributions of one pool: place in the roll, blocks, and where they begin if they were not dealt.
 type Places = Vec<(u16, u16, Option<u64>)>;
 
 /// Whose contributions counted, pool by pool.
@@ -68,7 +68,7 @@ impl Tally {
     /// From bytes.
     ///
     /// # Errors
-    /// What is wrong with them: too many places, or one that is named twice.
+    /// When they do not decode, have too many pools or places, or name a place twice.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
         if bytes.is_empty() {
             return Ok(Self::default());
@@ -99,7 +99,7 @@ impl Tally {
     }
 }
 
-/// Whether a message of a row's contributions can be one: each place once, in their order.
+/// Returns `true` if a message can have these contributions of a row: not too many, each place once, in order.
 pub(crate) fn tally_fits(entries: &[TallyEntry]) -> bool {
     entries.len() <= GRID_TALLY_MAX && entries.is_sorted_by(|a, b| a.place < b.place)
 }

@@ -31,7 +31,7 @@ impl Change {
         }
     }
 
-    /// Whether two changes are of one kind, so that the later one counts.
+    /// Returns `true` if two changes are of one kind, so that the later one counts.
     pub(super) const fn is_like(&self, other: &Self) -> bool {
         matches!(
             (self, other),
@@ -83,7 +83,7 @@ impl RateFactor {
         f64::from(self.0) / 1e6
     }
 
-    /// Whether it can be a factor. Others come from the network only.
+    /// Returns `true` if it is within the bounds of a factor. Others come from the network only.
     pub(super) fn is_valid(self) -> bool {
         (1..=(Self::MAX * 1e6) as u32).contains(&self.0)
     }

@@ -1,15 +1,15 @@
 //! Directives: what the owner of a run changes while it trains. The owner signs them with the run key; the
 //! host checks the signature before a peer sees one.
 //!
-//! Each one says from which round on it counts, so all peers change at the same point of the run. What is
-//! in force in a round follows from the set of directives alone ([`Directives::in_force`]). Sets of two peers
+//! Each one says from which round on it counts, so all peers change at the same point of the run. The
+//! changes in force in a round follow from the set of directives alone ([`Directives::in_force`]). Sets of two peers
 //! merge in any order to the same set, so peers need no agreement about them, only to have heard of the
 //! same ones.
 
 use crate::limits::DIRECTIVES_MAX;
+use crate::sorted::SortedSet;
 use crate::{Digest, Pace, Plan, PlanError, Round, StepBudget};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 mod change;
 
@@ -31,13 +31,13 @@ pub struct Directive {
 }
 
 impl Directive {
-    /// Whether this one makes an older one void in every round.
+    /// Returns `true` if this one makes an older one void in every round.
     fn replaces(&self, older: &Self) -> bool {
         self > older && self.from <= older.from && self.change.is_like(&older.change)
     }
 }
 
-/// What is in force in one round. By default nothing differs from the plan.
+/// The changes in force in one round. By default nothing differs from the plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InForce {
     /// The round from which on the run pauses, if it does in this one.
@@ -95,7 +95,7 @@ impl InForce {
 /// [`DIRECTIVES_MAX`]. Both only depend on which directives were heard of. So sets form a semilattice: the
 /// order in which they are merged makes no difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Directives(BTreeSet<Directive>);
+pub struct Directives(SortedSet<Directive>);
 
 impl Directives {
     /// Adds directives. Returns those that are new and count.
@@ -111,7 +111,7 @@ impl Directives {
         self.0.difference(&before).copied().collect()
     }
 
-    /// Whether a directive is one of those that count.
+    /// Returns `true` if the set holds this directive, so that it still counts in some round.
     pub fn contains(&self, directive: &Directive) -> bool {
         self.0.contains(directive)
     }
@@ -127,7 +127,7 @@ impl Directives {
         last.saturating_add(1)
     }
 
-    /// Whether a directive counts in a round: no later one of its kind does.
+    /// Returns `true` if a directive counts in a round: it has begun, and no later one of its kind has.
     pub fn is_in_force(&self, directive: &Directive, round: Round) -> bool {
         let later = |other: &&Directive| {
             *other > directive && other.from <= round && other.change.is_like(&directive.change)
@@ -135,7 +135,7 @@ impl Directives {
         directive.from <= round && !self.0.iter().any(|other| later(&other))
     }
 
-    /// What is in force in a round.
+    /// The changes in force in a round.
     pub fn in_force(&self, round: Round) -> InForce {
         let mut all = InForce::default();
         for directive in self.0.iter().filter(|directive| directive.from <= round) {
@@ -152,7 +152,7 @@ impl Directives {
     }
 }
 
-/// Whether any owner's program could have signed it.
+/// Returns `true` if an owner's program could have signed it.
 fn can_be(directive: &Directive) -> bool {
     match directive.change {
         Change::InnerSteps(steps) => steps > 0,

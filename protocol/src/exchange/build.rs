@@ -4,9 +4,9 @@
 use super::neighbours;
 use crate::core::context::Context;
 use crate::exchange::{
-    Agreed, CellsExchange, Center, Ending, Exchange, GridExchange, Outcome, Signal, broke,
+    Agreed, CellsExchange, Center, Exchange, GridExchange, Outcome, Signal, broke,
 };
-use crate::{FragmentId, Order, PeerError, Plan, Topology, TrainSummary};
+use crate::{Ending, FragmentId, Order, PeerError, Plan, Topology, TrainSummary};
 
 /// Makes the exchange that a plan asks for.
 ///

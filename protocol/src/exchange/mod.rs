@@ -11,16 +11,17 @@ mod center;
 mod grid;
 mod interface;
 mod neighbours;
+mod signal;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use agreed::Agreed;
 pub use agreed::{
-    AgreedMessage, Ballot, FormingMessage, FragmentMessage, Held, Member, MergeSide, Pledge,
-    Promise, Said, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage,
-    VoteCertificate, Whereabouts, value_of,
+    AgreedMessage, Ballot, FormingMessage, FragmentMessage, Head, Held, Member, MergeSide, Pledge,
+    Promise, Proposal, Proposed, Said, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup,
+    SignedMessage, Stated, VoteCertificate, Whereabouts, value_of,
 };
-pub(crate) use agreed::{admit, digests_of, inputs_of, proven, scores_of, slices_of};
+pub(crate) use agreed::{History, admit, digests_of, inputs_of, proven, scores_of, slices_of};
 pub(crate) use build::build;
 pub(crate) use cells::CellsExchange;
 pub use cells::CellsMessage;
@@ -28,10 +29,11 @@ pub(crate) use center::Center;
 pub use center::CenterMessage;
 pub(crate) use grid::GridExchange;
 pub use grid::GridMessage;
-pub(crate) use interface::{Arrived, Ending, Exchange, Outcome, PastRounds, PushSum, Signal};
+pub(crate) use interface::Exchange;
 pub use neighbours::{PullMessage, Standing};
+pub(crate) use signal::{Arrived, Outcome, PushEnd, PushSum, Signal, tell};
 
-use crate::wire::{PeerRecord, WIRE_VERSION_OLDEST, WireError};
+use crate::wire::{PeerRecord, WIRE_VERSION_OLDEST, WireError, family};
 use crate::{PeerError, Round, Settlement, Tag};
 use serde::{Deserialize, Serialize};
 
@@ -116,29 +118,7 @@ impl From<Scoped> for ExchangeMessage {
     }
 }
 
-impl From<CenterMessage> for ExchangeMessage {
-    fn from(message: CenterMessage) -> Self {
-        Self::Center(message)
-    }
-}
-
-impl From<GridMessage> for ExchangeMessage {
-    fn from(message: GridMessage) -> Self {
-        Self::Grid(message)
-    }
-}
-
-impl From<CellsMessage> for ExchangeMessage {
-    fn from(message: CellsMessage) -> Self {
-        Self::Cells(message)
-    }
-}
-
-impl From<PullMessage> for ExchangeMessage {
-    fn from(message: PullMessage) -> Self {
-        Self::Pull(message)
-    }
-}
+family!(ExchangeMessage: Center(CenterMessage), Grid(GridMessage), Cells(CellsMessage), Pull(PullMessage));
 
 /// The error for a message that belongs to another exchange than this run's.
 pub(crate) fn foreign_message(message: &ExchangeMessage, exchange: &'static str) -> PeerError {

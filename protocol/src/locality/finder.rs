@@ -13,8 +13,8 @@
 use super::{Locality, RateClass, Site};
 use crate::PeerId;
 use crate::limits::{SITE_LOOKS, SITE_PEERS_MAX, SITE_ROUND_TRIP};
+use crate::sorted::SortedMap;
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 /// What a peer measures of its place in the network.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct SiteFinder {
     fixed: Option<Site>,
     rate: Option<RateClass>,
     /// Peers nearby, with the number of long round trips in a row.
-    near: BTreeMap<PeerId, u8>,
+    near: SortedMap<PeerId, u8>,
     site: Site,
     /// Looks in a row that asked for a greater label.
     looks: u8,
@@ -39,7 +39,7 @@ impl SiteFinder {
             own,
             fixed: None,
             rate: None,
-            near: BTreeMap::new(),
+            near: SortedMap::new(),
             looks: 0,
         }
     }

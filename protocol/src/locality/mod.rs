@@ -45,7 +45,7 @@ impl Site {
         Self(format!("{MEASURED}{name}"))
     }
 
-    /// Whether it was measured.
+    /// Returns `true` if the label was measured.
     pub fn is_measured(&self) -> bool {
         self.0.starts_with(MEASURED)
     }

@@ -1,22 +1,25 @@
 //! Catching up: a newcomer or a straggler takes over the swarm's state.
 //!
 //! A straggler that missed a round or two replays their decisions (the encoded aggregates, a
-//! fraction of a state) and keeps what it trained on top. All others fetch a pinned state
-//! from several donors, then replay what was decided meanwhile. No other peer's round waits for
+//! fraction of a state) and keeps its delta on top. All others fetch a pinned state from several
+//! donors, then replay the rounds that were decided meanwhile. No other peer's round waits for
 //! either.
 
 use crate::core::anchor::Anchor;
 use crate::core::timers::Timer;
 use crate::core::{Event, FetchId, Output, Phase, Wait};
+use crate::exchange::Signal;
 use crate::limits::{DONORS_MAX, VOUCHERS_SOUGHT_MAX};
 use crate::peer::Peer;
-use crate::peer::lag::{CatchUp, Offer, Vouching};
+use crate::peer::lag::{CatchUp, Vouching};
 use crate::peer::life::Standing;
 use crate::peer::replay::{Helpers, Replay, STALENESS_MAX, Step, wait_for_state};
-use crate::wire::{ExchangeMessage, TransferMessage};
-use crate::{Base, Branch, Digest, Done, Order, OrderId, PeerError, PeerId, Round};
+use crate::sorted::{SortedMap, SortedSet};
+use crate::wire::{ExchangeMessage, Offer, TransferMessage};
+use crate::{
+    Base, Branch, Digest, Done, Order, OrderId, PeerError, PeerId, Round, SliceId, StateId,
+};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes per second below which a state transfer is given up.
 const SLOWEST_RATE: u64 = 64 << 10;
@@ -152,7 +155,7 @@ impl Peer {
     pub(super) fn give_up_catching_up(&mut self) {
         self.catch_up = CatchUp::Idle;
         self.cx.timers.stop(Timer::CatchUp);
-        self.cx.waited(Wait::State, true);
+        self.cx.waited(Wait::State);
         let deadline = self.cx.wait(Wait::Peers, self.cx.config.start_wait);
         self.cx.timers.set(Timer::Join, deadline);
     }
@@ -266,42 +269,44 @@ impl Peer {
         }
     }
 
-    /// A fetch for the catch-up ended well; false when it was not for it.
-    pub(super) fn catch_up_fetched(&mut self, what: FetchId, digest: Option<Digest>) -> bool {
-        match (&mut self.catch_up, what) {
-            (CatchUp::Fetching(offer, donors), FetchId::State(got)) if offer.state == got => {
-                let (offer, donors) = (*offer, std::mem::take(donors));
-                self.cx.timers.stop(Timer::CatchUp);
-                self.cx.waited(Wait::State, false);
-                self.load_or_keep(offer, donors);
-                true
-            }
-            (CatchUp::Replaying(replay), FetchId::Slice(slice)) => {
-                let step = replay.fetched(&mut self.cx, slice, digest);
-                step.map(|step| self.go_on(step)).is_some()
-            }
-            // A state that was given up meanwhile. No exchange fetches states.
-            (_, FetchId::State(_)) => true,
-            _ => false,
+    /// A state is here, unless it was given up meanwhile.
+    pub(super) fn state_fetched(&mut self, got: StateId) {
+        if let CatchUp::Fetching(offer, donors) = &mut self.catch_up
+            && offer.state == got
+        {
+            let (offer, donors) = (*offer, std::mem::take(donors));
+            self.cx.timers.stop(Timer::CatchUp);
+            self.cx.waited(Wait::State);
+            self.load_or_keep(offer, donors);
         }
     }
 
-    /// A fetch for the catch-up failed; false when it was not for it.
-    pub(super) fn catch_up_fetch_failed(&mut self, what: FetchId) -> bool {
-        let mine = match (&self.catch_up, what) {
-            (CatchUp::Fetching(offer, _), FetchId::State(lost)) => offer.state == lost,
-            (CatchUp::Replaying(replay), FetchId::Slice(slice)) if replay.fetches(&slice) => {
-                self.ask_state();
-                return true;
-            }
-            (_, FetchId::State(_)) => return true,
-            _ => false,
-        };
-        if mine {
+    /// The fetch of a state failed.
+    pub(super) fn state_fetch_failed(&mut self, lost: StateId) {
+        if matches!(&self.catch_up, CatchUp::Fetching(offer, _) if offer.state == lost) {
             self.blame_for_the_state();
             self.ask_state();
         }
-        mine
+    }
+
+    /// A slice was fetched, for a replay or for the exchange.
+    pub(super) fn slice_fetched(&mut self, slice: SliceId, digest: Option<Digest>) {
+        let step = match &mut self.catch_up {
+            CatchUp::Replaying(replay) => replay.fetched(&mut self.cx, slice, digest),
+            _ => None,
+        };
+        match step {
+            Some(step) => self.go_on(step),
+            None => self.signal(Signal::Fetched { slice, digest }),
+        }
+    }
+
+    /// The fetch of a slice failed.
+    pub(super) fn slice_fetch_failed(&mut self, slice: SliceId) {
+        match &self.catch_up {
+            CatchUp::Replaying(replay) if replay.fetches(&slice) => self.ask_state(),
+            _ => self.signal(Signal::FetchFailed(slice)),
+        }
     }
 
     /// The donors' state did not come or did not fit.
@@ -358,10 +363,7 @@ impl Peer {
             self.ask_others();
             return;
         }
-        let base = Base {
-            round: offer.state.round,
-            anchor: self.cx.anchor(),
-        };
+        let base = self.cx.base();
         self.cx.view.split.passed(base);
         // An evaluation or checkpoint of this round was of other parameters.
         self.life.evaluated_round = None;
@@ -400,7 +402,7 @@ impl Peer {
         self.cx.this_life.newcomer = true;
         self.helpers = Helpers::default();
         self.cx.timers.stop(Timer::CatchUp);
-        self.cx.waited(Wait::State, false);
+        self.cx.waited(Wait::State);
         if self.phase == Phase::Join {
             self.begin();
         }
@@ -419,7 +421,7 @@ impl Peer {
 
     /// The catch-up's deadline has passed.
     pub(super) fn catch_up_expired(&mut self) {
-        self.cx.waited(Wait::State, true);
+        self.cx.waited(Wait::State);
         match &mut self.catch_up {
             CatchUp::Idle | CatchUp::Keeping(..) | CatchUp::Loading(..) => {}
             CatchUp::Asking { asked, offers } => {
@@ -458,13 +460,13 @@ impl Peer {
             self.give_up_catching_up();
             return;
         }
-        self.cx.waited(Wait::State, true);
+        self.cx.waited(Wait::State);
         self.send_asks(&donors);
         let allowed = self.cx.deadlines.answer() * 4;
         wait_for_state(&mut self.cx, allowed);
         self.catch_up = CatchUp::Asking {
             asked: donors.into_iter().collect(),
-            offers: BTreeMap::new(),
+            offers: SortedMap::new(),
         };
     }
 
@@ -479,7 +481,7 @@ impl Peer {
         if self.life.once.begun || self.has_rolls() {
             return;
         }
-        let known: BTreeSet<PeerId> = asked
+        let known: SortedSet<PeerId> = asked
             .iter()
             .chain(offers.values().flatten())
             .copied()
@@ -567,7 +569,7 @@ impl Peer {
         self.catch_up = CatchUp::Vouching(Vouching {
             offer,
             donors,
-            said: BTreeMap::new(),
+            said: SortedMap::new(),
             asked: 0,
         });
         self.seek_again();
@@ -638,10 +640,7 @@ impl Peer {
         if !self.cx.plan.agreement.signs() {
             return;
         }
-        let opening = Base {
-            round: self.cx.round,
-            anchor: self.cx.anchor(),
-        };
+        let opening = self.cx.base();
         if self.donor.opened.back() != Some(&opening) {
             self.donor.open(opening);
             self.cx.put(Output::Opened(opening));
@@ -673,7 +672,7 @@ impl Peer {
         self.catch_up = CatchUp::Idle;
         self.helpers = Helpers::default();
         self.cx.timers.stop(Timer::CatchUp);
-        self.cx.waited(Wait::State, true);
+        self.cx.waited(Wait::State);
         self.cx.this_life.newcomer = true;
         if self.phase == Phase::Join {
             self.begin();
@@ -684,7 +683,7 @@ impl Peer {
     pub(super) fn ask_later(&mut self, pause: Duration) {
         self.catch_up = CatchUp::Asking {
             asked: Default::default(),
-            offers: BTreeMap::new(),
+            offers: SortedMap::new(),
         };
         wait_for_state(&mut self.cx, pause);
     }
@@ -739,10 +738,7 @@ impl Peer {
     /// are missing from it are away, because then the other state is of the same branch.
     fn replaced_branch(&self) -> Option<Branch> {
         let split = &self.cx.view.split;
-        let back = |id: PeerId| {
-            let remote = self.cx.view.get(id);
-            remote.is_some_and(|r| r.linked && r.greeted)
-        };
+        let back = |id: PeerId| self.cx.view.is_here(id);
         let branch = split.branch().filter(|branch| branch.weight > 0.0);
         branch.filter(|_| split.missing().any(back))
     }
@@ -754,7 +750,11 @@ impl Peer {
             return;
         }
         let (round, snapshot) = (self.cx.round, self.snapshot());
-        let order = Order::SaveBranch { round, snapshot };
+        let order = Order::Save {
+            round,
+            snapshot,
+            branch: true,
+        };
         let order = self.cx.order(order);
         self.catch_up = CatchUp::Keeping(order, offer, donors);
     }
@@ -792,7 +792,7 @@ impl Peer {
         let theirs = theirs.filter(|_| self.replaced_branch().is_none());
         let own = view.split.branch();
         let away = |id: &PeerId| view.get(*id).is_none_or(|r| !r.linked);
-        let missing: BTreeSet<PeerId> = view.split.known().filter(away).collect();
+        let missing: SortedSet<PeerId> = view.split.known().filter(away).collect();
         match (theirs, own) {
             (Some(theirs), Some(own)) if theirs.meets(&own) => {
                 self.cx.view.split.took_over(&theirs);

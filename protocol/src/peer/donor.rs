@@ -7,9 +7,8 @@ use crate::core::Phase;
 use crate::core::context::Context;
 use crate::exchange::Exchange;
 use crate::limits::{OPENINGS_MAX, PIN_LIFETIME, VIEW_PEERS_MAX};
-use crate::peer::lag::Offer;
-use crate::wire::{Scoped, TransferMessage};
-use crate::{Base, Digest, Done, Order, OrderId, PeerId, Round, Time};
+use crate::wire::{Offer, Scoped, TransferMessage};
+use crate::{Base, Digest, Done, Order, OrderId, PeerId, Round, Time, Unneeded};
 use std::collections::VecDeque;
 
 /// Peers that asked for a state or a past round, and the pinned state.
@@ -55,7 +54,7 @@ impl Donor {
         let usable = self.usable_pin(cx, exchange);
         if let Some(offer) = usable.filter(|offer| offer.state.round >= at_least) {
             self.pinned = Some((offer, cx.now));
-            cx.send(from, offer.message());
+            cx.send(from, TransferMessage::StateOffer(offer));
             return;
         }
         if self.askers.len() < VIEW_PEERS_MAX && !self.askers.contains(&from) {
@@ -88,7 +87,7 @@ impl Donor {
         if self.pinning.is_none() {
             if let Some((old, _)) = self.pinned.take() {
                 let round = old.state.round;
-                cx.order(Order::Unpin { round });
+                cx.order(Order::Forget(Unneeded::Pinned(round)));
             }
             let round = cx.round;
             // A peer that takes the state over needs the rounds that end meanwhile.
@@ -115,7 +114,7 @@ impl Donor {
             let state = *state;
             let offer = Offer { state, anchor };
             self.pinned = Some((offer, cx.now));
-            offer.message()
+            TransferMessage::StateOffer(offer)
         } else {
             keep_since(exchange, None);
             TransferMessage::StateRefuse
@@ -203,7 +202,7 @@ impl Donor {
         if let Some((offer, _)) = self.pinned.take() {
             keep_since(exchange, None);
             let round = offer.state.round;
-            cx.order(Order::Unpin { round });
+            cx.order(Order::Forget(Unneeded::Pinned(round)));
         }
     }
 }

@@ -31,7 +31,7 @@ pub enum Input {
     Malformed {
         /// From whom.
         from: PeerId,
-        /// What is wrong with them.
+        /// The error of their decoding.
         error: WireError,
     },
     /// This peer's own record changed (new address, new signature).
@@ -117,6 +117,6 @@ pub enum Input {
 pub struct Evaluated {
     /// The parameters at the start of this round.
     pub round: crate::Round,
-    /// What was found.
+    /// Its result.
     pub evaluation: Evaluation,
 }

@@ -14,14 +14,14 @@ use crate::limits::{
 use crate::peer::Peer;
 use crate::peer::life::{Missing, Patience, Said, Standing};
 use crate::peer::replay::STALENESS_MAX;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::{Muster, TransferMessage};
 use crate::{Base, Digest, PeerId, Round};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 
 impl Peer {
     /// [`Peer::try_begin`] after a message of another peer. A peer of a grid hears hundreds of them, and
-    /// looks at all its mates again only where what it waits for may have come.
+    /// looks at all its mates again only if its wait for one of them ended or the sender has news.
     pub(super) fn try_begin_with(&mut self, from: PeerId) {
         if self.phase == Phase::Paused {
             self.catch_up_in_a_pause();
@@ -41,8 +41,8 @@ impl Peer {
         let plain = self.waits_for_all_mates() && self.fresh() && !self.cx.plan.agreement.signs();
         plain
             && match self.life.once.waits_for {
-                Some(Missing::Link(mate)) => !self.is_here(mate),
-                Some(Missing::Met(mate)) => self.is_here(mate) && !self.has_met(mate),
+                Some(Missing::Link(mate)) => !self.cx.view.is_here(mate),
+                Some(Missing::Met(mate)) => self.cx.view.is_here(mate) && !self.has_met(mate),
                 None => false,
             }
     }
@@ -72,7 +72,7 @@ impl Peer {
             return Vec::new();
         }
         let mates = self.cx.rolls.mates.iter().copied();
-        let missing = mates.filter(|peer| !self.is_here(*peer) || !self.has_met(*peer));
+        let missing = mates.filter(|peer| !self.cx.view.is_here(*peer) || !self.has_met(*peer));
         missing.collect()
     }
 
@@ -81,7 +81,7 @@ impl Peer {
             return None;
         }
         let mates = || self.cx.rolls.mates.iter().copied();
-        let absent = mates().find(|peer| !self.is_here(*peer));
+        let absent = mates().find(|peer| !self.cx.view.is_here(*peer));
         let unmet = || mates().find(|peer| !self.has_met(*peer));
         absent
             .map(Missing::Link)
@@ -164,9 +164,9 @@ impl Peer {
         self.ask_state();
     }
 
-    /// What it waited for other peers for is here.
+    /// Ends the wait for other peers.
     pub(super) fn stop_waiting_for_peers(&mut self) {
-        self.cx.waited(Wait::Peers, false);
+        self.cx.waited(Wait::Peers);
         self.cx.timers.stop(Timer::Join);
     }
 
@@ -290,7 +290,7 @@ impl Peer {
     pub(super) fn join_expired(&mut self) {
         if self.phase != Phase::Join || !self.catch_up.idle() {
             // A catch-up has clocks of its own.
-            self.cx.waited(Wait::Peers, true);
+            self.cx.waited(Wait::Peers);
             return;
         }
         let lonely = self.here() == 1 && self.cx.config.join && self.fresh();
@@ -299,14 +299,14 @@ impl Peer {
             return;
         }
         if self.life.once.begun {
-            self.cx.waited(Wait::Peers, true);
+            self.cx.waited(Wait::Peers);
             self.begin();
             return;
         }
         let waited = self.cx.now.since(self.life.started);
         let fresh = self.fresh();
         if lonely {
-            self.cx.waited(Wait::Peers, true);
+            self.cx.waited(Wait::Peers);
             self.cx.emit(Event::JoinFailed { waited });
             self.enter(Phase::Leaving);
             self.left();
@@ -326,7 +326,7 @@ impl Peer {
         // A round without a roll is a round with no other peer, and the founding ends with the first rounds.
         let founded = !fresh || !self.has_rolls() || self.cx.rolls.roll.is_some();
         if self.met() && clear && founded {
-            self.cx.waited(Wait::Peers, true);
+            self.cx.waited(Wait::Peers);
             self.begin_or_take_over();
             return;
         }
@@ -402,12 +402,12 @@ impl Peer {
         if self.under_way() {
             return Standing::Newest;
         }
-        let mine = self.held();
+        let mine = self.cx.base();
         if let Some(heavier) = self.heavier_side() {
             return Standing::Behind(heavier);
         }
-        let mut holders: BTreeMap<(Round, Digest), usize> =
-            BTreeMap::from([((mine.round, mine.anchor), 1)]);
+        let mut holders: SortedMap<(Round, Digest), usize> =
+            SortedMap::from([((mine.round, mine.anchor), 1)]);
         let of_this_side = self
             .resting()
             .filter(|(id, _)| !self.is_of_another_side(*id));
@@ -449,7 +449,7 @@ impl Peer {
             remote.contact.branch.as_deref()
         };
         // Members of a side have checkpoints of different ages: its furthest one speaks for it.
-        let (mut ours, mut theirs) = ((mine.weight, self.held().anchor), None);
+        let (mut ours, mut theirs) = ((mine.weight, self.cx.base().anchor), None);
         for (id, base) in self.resting() {
             let Some(branch) = said(id) else {
                 continue;
@@ -469,7 +469,7 @@ impl Peer {
 
     /// Some peers may lie: a state counts if more than these began its round with it.
     fn confirmed_standing(&self) -> Standing {
-        let mine = self.held();
+        let mine = self.cx.base();
         let claims = self.resting().map(|(_, base)| base).chain([mine]);
         let claims = claims.filter(|base| base.round > Round(0));
         let mut claims: Vec<(Round, usize, Digest)> = claims
@@ -528,7 +528,7 @@ impl Peer {
 
     /// Too few others know this peer's own state.
     pub(super) fn is_refuted(&self) -> bool {
-        let mine = self.held();
+        let mine = self.cx.base();
         self.cx.plan.agreement.signs()
             && !self.life.once.begun
             && mine.round > Round(0)
@@ -553,7 +553,7 @@ impl Peer {
         }
         let mine = self.cx.round;
         let claimed = self.resting().map(|(_, base)| base.round).chain([mine]);
-        let claimed: BTreeSet<Round> = claimed.filter(|round| *round > Round(0)).collect();
+        let claimed: SortedSet<Round> = claimed.filter(|round| *round > Round(0)).collect();
         self.rest.rounds.retain(|round, _| claimed.contains(round));
         let others: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
         let now = self.cx.now;
@@ -561,9 +561,9 @@ impl Peer {
         for round in claimed.into_iter().rev().take(VIEW_PEERS_MAX) {
             let said = self.rest.rounds.entry(round).or_insert_with(|| Said {
                 until,
-                asked: BTreeSet::new(),
+                asked: SortedSet::new(),
                 again: REST_ASKED_AGAIN,
-                began: BTreeMap::new(),
+                began: SortedMap::new(),
             });
             if now >= said.until && said.again > 0 {
                 // A question or its answer may have been lost.
@@ -590,19 +590,12 @@ impl Peer {
 
     /// With which parameters this peer began a round, or waits to begin it.
     pub(super) fn began(&self, round: Round) -> Option<Digest> {
-        let mine = self.held();
+        let mine = self.cx.base();
         if mine.round == round && self.at_rest() {
             return Some(mine.anchor);
         }
         let opened = self.donor.opened.iter().find(|base| base.round == round);
         opened.map(|base| base.anchor)
-    }
-
-    fn held(&self) -> Base {
-        Base {
-            round: self.cx.round,
-            anchor: self.cx.anchor(),
-        }
     }
 
     /// The peers that wait for their first round, with their states. Those of a side that is to be merged
@@ -615,7 +608,7 @@ impl Peer {
     /// The peers that wait with the state with which this one begins will begin too. They are no
     /// newcomers: a first group without them would end in a void round.
     pub(super) fn await_holders(&mut self) {
-        for peer in self.holders_of(self.held()) {
+        for peer in self.holders_of(self.cx.base()) {
             if let Some(remote) = self.cx.view.get_mut(peer) {
                 remote.contact.together = true;
             }
@@ -663,7 +656,7 @@ const REPLAYED_MAX: u64 = 8;
 /// others that it is not ready, so no group contains it and no round waits for it. It stays in `Join`,
 /// takes over what the others decide, and passes through `Settle` to evaluate and to save.
 ///
-/// The others do not go by what it says: their drivers know its certificate, and a message of it about
+/// The others do not rely on its claims: their drivers know its certificate, and a message of it about
 /// a round breaks a rule.
 impl Peer {
     /// A certificate gives this peer, or a linked one, no part in rounds.

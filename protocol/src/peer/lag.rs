@@ -1,9 +1,9 @@
 //! How far a peer is in catching up with the others.
 
 use crate::peer::replay::Replay;
-use crate::wire::TransferMessage;
-use crate::{Digest, OrderId, PeerId, StateId};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::{SortedMap, SortedSet};
+use crate::wire::Offer;
+use crate::{Digest, OrderId, PeerId};
 
 /// How far the catch-up is.
 #[derive(Debug)]
@@ -12,8 +12,8 @@ pub(super) enum CatchUp {
     Idle,
     /// Donors were asked.
     Asking {
-        asked: BTreeSet<PeerId>,
-        offers: BTreeMap<Offer, Vec<PeerId>>,
+        asked: SortedSet<PeerId>,
+        offers: SortedMap<Offer, Vec<PeerId>>,
     },
     /// Others are asked whether an offered state is the run's.
     Vouching(Vouching),
@@ -33,28 +33,13 @@ impl CatchUp {
     }
 }
 
-/// A state that donors offer, and the anchor that they say it opens its round with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Offer {
-    pub(super) state: StateId,
-    pub(super) anchor: Digest,
-}
-
-impl Offer {
-    /// The offer as a message.
-    pub(super) fn message(self) -> TransferMessage {
-        let Self { state, anchor } = self;
-        TransferMessage::StateOffer { state, anchor }
-    }
-}
-
 /// An offered state about which others are asked.
 #[derive(Debug)]
 pub(super) struct Vouching {
     pub(super) offer: Offer,
     pub(super) donors: Vec<PeerId>,
     /// What the others say that the state's round was opened with.
-    pub(super) said: BTreeMap<PeerId, Digest>,
+    pub(super) said: SortedMap<PeerId, Digest>,
     /// How often they were asked.
     pub(super) asked: u8,
 }

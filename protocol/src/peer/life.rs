@@ -1,14 +1,14 @@
-//! What is under way in a peer's round, when things were last done, and what is known before the first round.
+//! Orders under way in a peer's round, times of its last actions, and others' statements before the first round.
 
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{Base, Digest, FragmentId, OrderId, PeerId, Round, Time, TrainSummary};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Orders of the round that are under way, and when things were last done.
 #[derive(Debug, Default)]
 pub(super) struct Life {
     pub(super) train: Option<OrderId>,
     pub(super) ahead: TrainedAhead,
-    pub(super) applies: BTreeMap<OrderId, FragmentId>,
+    pub(super) applies: SortedMap<OrderId, FragmentId>,
     pub(super) evaluate: Option<OrderId>,
     pub(super) save: Option<OrderId>,
     /// Set if this peer left the run while fragments of the round were undecided.
@@ -33,7 +33,7 @@ pub(super) struct EvaluationTime {
 }
 
 impl EvaluationTime {
-    /// Whether another one now would take at most this share of the time since the last one.
+    /// Returns `true` if one more, as long as the last, would take at most this share of the time since the last.
     pub(super) fn is_worth_another(&self, now: Time, percent: u8) -> bool {
         let (took, since) = (self.ended.since(self.began), now.since(self.ended));
         let percent = u32::from(percent);
@@ -47,7 +47,7 @@ pub(super) struct TrainedAhead {
     pub(super) order: Option<OrderId>,
     /// Set for a forward pass, which waits for fragments of this round.
     pub(super) forward: bool,
-    /// What it did, once it is done.
+    /// Its summary, once it is done.
     pub(super) taken: Option<TrainSummary>,
     /// Set while the next round waits for training that is still under way.
     pub(super) held: bool,
@@ -97,7 +97,7 @@ pub(super) enum Patience {
 #[derive(Debug, Default)]
 pub(super) struct Rest {
     /// By the round of such a state.
-    pub(super) rounds: BTreeMap<Round, Said>,
+    pub(super) rounds: SortedMap<Round, Said>,
 }
 
 /// What others say of one round.
@@ -105,11 +105,11 @@ pub(super) struct Rest {
 pub(super) struct Said {
     /// Until when their answers are waited for.
     pub(super) until: Time,
-    pub(super) asked: BTreeSet<PeerId>,
+    pub(super) asked: SortedSet<PeerId>,
     /// How often those that are silent are asked again.
     pub(super) again: u8,
     /// With which parameters each of them began it, if it did.
-    pub(super) began: BTreeMap<PeerId, Option<Digest>>,
+    pub(super) began: SortedMap<PeerId, Option<Digest>>,
 }
 
 impl Said {

@@ -14,12 +14,10 @@ use crate::peer::Peer;
 use crate::peer::life::Missing;
 use crate::roll::Founding;
 use crate::wire::{
-    ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Rates, Reason,
+    Alive, ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Rates, Reason,
     RecordFields, WireError, canonical,
 };
-use crate::{
-    Branch, Digest, FoundingMessage, Grouping, LinkRates, PeerError, PeerId, Proof, Round, Time,
-};
+use crate::{Digest, FoundingMessage, Grouping, LinkRates, PeerError, PeerId, Proof, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -197,20 +195,12 @@ impl Peer {
         true
     }
 
-    pub(super) fn alive(
-        &mut self,
-        from: PeerId,
-        round: Round,
-        ready: bool,
-        anchor: Digest,
-        muster: Muster,
-        branch: Option<Branch>,
-    ) {
-        let mine = self.cx.round;
+    pub(super) fn alive(&mut self, from: PeerId, alive: &Alive) {
+        let (mine, round, anchor) = (self.cx.round, alive.round, alive.anchor);
         let Some(remote) = self.cx.view.get_mut(from) else {
             return;
         };
-        let ready = ready && !remote.contact.observes;
+        let ready = alive.ready && !remote.contact.observes;
         if ready && !remote.ready {
             match self.phase {
                 Phase::New | Phase::Join => remote.settle(),
@@ -220,9 +210,9 @@ impl Peer {
         }
         remote.round = round;
         remote.ready = ready;
-        remote.muster = muster;
+        remote.muster = alive.muster;
         remote.anchor = Some(anchor);
-        remote.contact.branch = branch.map(Box::new);
+        remote.contact.branch = alive.branch.clone();
         if round.next() >= mine {
             remote.suspected = false;
         }
@@ -242,15 +232,14 @@ impl Peer {
         let muster = self.muster();
         let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
         for peer in peers {
-            let branch = self.cx.branch_for(peer).map(Box::new);
-            let alive = MembershipMessage::Alive {
+            let alive = Alive {
                 round,
                 ready,
                 anchor,
                 muster,
-                branch,
+                branch: self.cx.branch_for(peer).map(Box::new),
             };
-            self.cx.send(peer, alive);
+            self.cx.send(peer, MembershipMessage::Alive(alive));
         }
     }
 
@@ -655,26 +644,25 @@ impl Peer {
         }
     }
 
-    pub(super) fn is_here(&self, peer: PeerId) -> bool {
-        let remote = self.cx.view.get(peer);
-        remote.is_some_and(|remote| remote.linked && remote.greeted)
-    }
-
     /// All of this peer's mates are here.
     pub(super) fn all_mates_here(&self) -> bool {
         if let Some(Missing::Link(mate)) = self.life.once.waits_for
             && self.cx.rolls.mates.contains(&mate)
-            && !self.is_here(mate)
+            && !self.cx.view.is_here(mate)
         {
             return false;
         }
-        self.cx.rolls.mates.iter().all(|peer| self.is_here(*peer))
+        self.cx
+            .rolls
+            .mates
+            .iter()
+            .all(|peer| self.cx.view.is_here(*peer))
     }
 
     /// How many of this peer's mates are here, of how many.
     pub(super) fn mates_here(&self) -> (usize, usize) {
         let mates = &self.cx.rolls.mates;
-        let here = mates.iter().filter(|peer| self.is_here(**peer));
+        let here = mates.iter().filter(|peer| self.cx.view.is_here(**peer));
         (here.count(), mates.len())
     }
 }
@@ -795,7 +783,7 @@ impl Peer {
         })
     }
 
-    /// A peer greeted this one: it learns what is known of the founding.
+    /// A peer greeted this one: it is told the chosen roll or, before the choice, the known registrars.
     pub(super) fn greet_founder(&mut self, peer: PeerId) {
         let record = self.record_of(peer);
         if let Some(founding) = &mut self.founding {
@@ -862,13 +850,7 @@ impl Peer {
             if to.peer == self.cx.me() {
                 continue;
             }
-            let greeted = |peer| {
-                self.cx
-                    .view
-                    .get(peer)
-                    .is_some_and(|r| r.linked && r.greeted)
-            };
-            if greeted(to.peer) {
+            if self.cx.view.is_here(to.peer) {
                 self.cx.send(to.peer, message);
                 continue;
             }
@@ -916,7 +898,7 @@ impl Peer {
         }
     }
 
-    /// Another peer tells what it has measured.
+    /// Another peer tells the measured rates of its links.
     pub(super) fn rates(&mut self, from: PeerId, told: &Rates) -> Result<(), PeerError> {
         let view = &mut self.cx.view;
         if view.measured.is_used() {

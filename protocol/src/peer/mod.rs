@@ -21,7 +21,7 @@ pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::core::{FetchId, Output, PeerConfig, Phase, View, Wait, Waiting};
-use crate::exchange::{self, Arrived, Exchange, GridMessage, Signal, Standing};
+use crate::exchange::{self, Arrived, Exchange, GridMessage, PushEnd, Signal, Standing};
 use crate::roll::{Founding, SharedRolls};
 use crate::wire::{ExchangeMessage, MembershipMessage, Message, Reason, TransferMessage};
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     PeerError, PeerId, Plan, Ratings, Round, Rung, SliceId, SliceMeta, StepBudget, Time, Topology,
 };
 use donor::Donor;
-use lag::{CatchUp, Offer};
+use lag::CatchUp;
 use life::{Life, Rest};
 use pace::Pacer;
 use replay::Helpers;
@@ -159,10 +159,16 @@ impl Peer {
             } => return self.arrived(from, slice, meta, digest),
             Input::Pushed { to, slice, outcome } => {
                 self.cx.push_ended(to, slice, outcome);
-                self.signal(Signal::Pushed { to, slice, outcome });
+                self.signal(Signal::Pushed(PushEnd { to, slice, outcome }));
             }
-            Input::Fetched { what, digest, .. } => self.fetched(what, digest),
-            Input::FetchFailed { what } => self.fetch_failed(what),
+            Input::Fetched { what, digest, .. } => match what {
+                FetchId::State(state) => self.state_fetched(state),
+                FetchId::Slice(slice) => self.slice_fetched(slice, digest),
+            },
+            Input::FetchFailed { what } => match what {
+                FetchId::State(state) => self.state_fetch_failed(state),
+                FetchId::Slice(slice) => self.slice_fetch_failed(slice),
+            },
             Input::Timeout => self.timeout(),
             Input::Leave => self.leave(),
             Input::Directives(directives) => self.directed(directives),
@@ -278,16 +284,7 @@ impl Peer {
         match message {
             MembershipMessage::Records(records) => return self.records(from, records),
             MembershipMessage::Rates(told) => return self.rates(from, told),
-            MembershipMessage::Alive {
-                round,
-                ready,
-                anchor,
-                muster,
-                branch,
-            } => {
-                let branch = branch.as_deref().copied();
-                self.alive(from, *round, *ready, *anchor, *muster, branch);
-            }
+            MembershipMessage::Alive(alive) => self.alive(from, alive),
             // Handled before the sender has to have greeted.
             MembershipMessage::Hello(_)
             | MembershipMessage::Goodbye(_)
@@ -299,10 +296,7 @@ impl Peer {
     fn transfer(&mut self, from: PeerId, message: &TransferMessage) -> Result<(), PeerError> {
         match message {
             TransferMessage::StateAsk { at_least } => self.state_asked(from, *at_least),
-            TransferMessage::StateOffer { state, anchor } => {
-                let (state, anchor) = (*state, *anchor);
-                self.state_offered(from, Offer { state, anchor })?;
-            }
+            TransferMessage::StateOffer(offer) => self.state_offered(from, *offer)?,
             TransferMessage::AnchorAsk { round } => self.anchor_asked(from, *round),
             TransferMessage::Anchor { round, anchor } => self.anchor_said(from, *round, *anchor),
             TransferMessage::StateRefuse => self.state_refused(from),
@@ -336,18 +330,6 @@ impl Peer {
             return;
         }
         self.signal(Signal::Done { order, done });
-    }
-
-    fn fetched(&mut self, what: FetchId, digest: Option<Digest>) {
-        if !self.catch_up_fetched(what, digest) {
-            self.signal(Signal::Fetched { what, digest });
-        }
-    }
-
-    fn fetch_failed(&mut self, what: FetchId) {
-        if !self.catch_up_fetch_failed(what) {
-            self.signal(Signal::FetchFailed { what });
-        }
     }
 
     fn timeout(&mut self) {

@@ -6,9 +6,10 @@
 use crate::core::context::Context;
 use crate::exchange::{AgreedMessage, ExchangeMessage, FormingMessage};
 use crate::limits::{BALANCED_ROUNDS, BALANCED_SHARE, VIEW_PEERS_MAX};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{Loss, Pace, PeerId, Round, StepBudget, Time, TrainSummary};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// What a peer has measured of its last rounds.
 #[derive(Debug, Default)]
@@ -86,7 +87,7 @@ impl Pacer {
 fn measures_waits(cx: &Context) -> bool {
     let chooses = cx.plan.agreement.ladder.is_some();
     let by_pace = matches!(cx.directed.configured(), (_, Pace::Measured { .. }));
-    let own = chooses && cx.directed.in_force().training.codec.is_some();
+    let own = chooses && cx.directed.in_force.training.codec.is_some();
     (chooses || by_pace) && !own
 }
 
@@ -124,7 +125,7 @@ struct Balance {
     /// The round that is trained, and when its training began here.
     began: Option<(Round, Time)>,
     own: Times,
-    others: BTreeMap<PeerId, Times>,
+    others: SortedMap<PeerId, Times>,
 }
 
 /// Seconds for one sample in the last rounds of one peer.
@@ -205,7 +206,7 @@ struct Waits {
     /// When the last of those that were heard of has trained, and the seconds of an inner step here.
     all_trained: Option<(Time, f64)>,
     /// Who said that it has trained this round.
-    heard: BTreeSet<PeerId>,
+    heard: SortedSet<PeerId>,
     /// Waits in inner steps.
     last: Recent,
 }
@@ -227,8 +228,8 @@ impl Waits {
         });
     }
 
-    /// Another peer says that it has trained a round. What it says a second time was lost on the way or is
-    /// about another group, and tells nothing of its training.
+    /// Another peer says that it has trained a round. A repetition replaces a lost message or is about
+    /// another group, and tells nothing of its training.
     fn other(&mut self, peer: PeerId, round: Round, now: Time) {
         let this_round = self.began.is_some_and(|(of, _)| of == round);
         let room = self.heard.len() < VIEW_PEERS_MAX;

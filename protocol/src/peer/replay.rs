@@ -1,15 +1,17 @@
 //! Replaying: a straggler that missed a round or two fetches their decisions (the encoded
-//! aggregates, a fraction of a state) and applies them in order. It keeps what it trained on top.
+//! aggregates, a fraction of a state) and applies them in order. It keeps its delta on top.
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::core::{Event, FetchId, Output, Wait};
 use crate::exchange::{admit, digests_of, inputs_of, proven, scores_of, slices_of};
 use crate::limits::{DONORS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped};
-use crate::{Digest, Done, FragmentId, Order, OrderId, PeerError, PeerId, Scores, SliceId, Time};
+use crate::{
+    Digest, Done, Ending, FragmentId, Order, OrderId, PeerError, PeerId, Scores, SliceId, Time,
+};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Replayed rounds over which a straggler's own delta is kept.
 pub(super) const STALENESS_MAX: u32 = 2;
@@ -18,19 +20,19 @@ pub(super) const STALENESS_MAX: u32 = 2;
 #[derive(Debug, Default)]
 pub(super) struct Helpers {
     /// How often each peer failed to help.
-    vain: BTreeMap<PeerId, u32>,
+    vain: SortedMap<PeerId, u32>,
     /// The donors of the state that was loaded last. They keep the rounds since.
     pub(super) donors: Vec<PeerId>,
     /// How often a replay or a state failed although donors answered.
     pub(super) failures: u32,
     /// Donors that did not answer in time. What they offer later is welcome: a donor that exchanges a round
     /// answers when that has ended, and a path or a machine may be slower than the wait.
-    pub(super) late: BTreeSet<PeerId>,
+    pub(super) late: SortedSet<PeerId>,
 }
 
 impl Helpers {
     /// These donors did not answer in time.
-    pub(super) fn note_late(&mut self, donors: &BTreeSet<PeerId>) {
+    pub(super) fn note_late(&mut self, donors: &SortedSet<PeerId>) {
         let room = GRID_VIEW_PEERS_MAX.saturating_sub(self.late.len());
         self.late.extend(donors.iter().take(room));
     }
@@ -54,7 +56,7 @@ impl Helpers {
 /// What the catch-up does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It waits for what is under way.
+    /// It waits for decisions, slices or orders.
     Wait,
     /// The replay leads nowhere: it asks for a state.
     AskState,
@@ -69,22 +71,22 @@ pub(super) enum Step {
 pub(super) struct Replay {
     pub(super) donor: Option<PeerId>,
     /// Fragments of the round that were applied before.
-    pub(super) here_before: BTreeSet<FragmentId>,
+    pub(super) here_before: SortedSet<FragmentId>,
     /// Earlier donors, which owed slices for too long.
-    debtors: BTreeSet<PeerId>,
-    pub(super) decisions: BTreeMap<FragmentId, Scoped>,
+    debtors: SortedSet<PeerId>,
+    pub(super) decisions: SortedMap<FragmentId, Scoped>,
     /// The same with their proofs, where members sign.
-    pub(super) proofs: BTreeMap<FragmentId, Scoped>,
-    fetching: BTreeMap<SliceId, Digest>,
+    pub(super) proofs: SortedMap<FragmentId, Scoped>,
+    fetching: SortedMap<SliceId, Digest>,
     /// Time until which the last donor may owe slices.
     until: Time,
     /// Fetched slices, until the round is applied and the history keeps them.
     pub(super) here: Vec<SliceId>,
     /// Where contributions are scored, orders that read the members' scores; `None` until they are given.
-    reads: Option<BTreeMap<OrderId, PeerId>>,
+    reads: Option<SortedMap<OrderId, PeerId>>,
     /// The scores that are read, by their member.
-    scores: BTreeMap<PeerId, Scores>,
-    applies: BTreeMap<OrderId, FragmentId>,
+    scores: SortedMap<PeerId, Scores>,
+    applies: SortedMap<OrderId, FragmentId>,
     pub(super) started: bool,
     /// Set where the donor knows only a part of the round.
     pub(super) in_part: bool,
@@ -162,7 +164,7 @@ impl Replay {
         Ok(self.begin(cx, helpers))
     }
 
-    /// The donor knows no more of the round: what it has shown is applied. The round is not over with that.
+    /// The donor knows no more of the round: its decisions so far are applied. The round is not over with that.
     pub(super) fn end_in_part(&mut self, cx: &mut Context, helpers: &Helpers) -> Step {
         if self.started || missing(&self.decisions, &self.here_before).next().is_none() {
             return Step::AskState;
@@ -268,7 +270,7 @@ impl Replay {
             return Step::Wait;
         }
         // Those of the round, not those of the peer's present.
-        let rules = cx.with_codec(cx.directed.all().in_force(round).training);
+        let rules = cx.with_codec(cx.directed.all.in_force(round).training);
         for decision in missing(&self.decisions, &self.here_before) {
             if !matches!(
                 decision.body,
@@ -286,22 +288,17 @@ impl Replay {
                 // The members admitted no one: their anchor stayed.
                 continue;
             }
-            let order = if kind.facts().shows_contributions {
-                Order::Gather {
-                    round,
-                    fragment,
-                    inputs,
-                    keep_local,
-                    rules,
-                }
+            let ending = if kind.facts().shows_contributions {
+                Ending::Gather(inputs)
             } else {
-                Order::Apply {
-                    round,
-                    fragment,
-                    aggregates: slices_of(kind, decision),
-                    keep_local,
-                    rules,
-                }
+                Ending::Apply(slices_of(kind, decision))
+            };
+            let order = Order::Apply {
+                round,
+                fragment,
+                ending,
+                keep_local,
+                rules,
             };
             self.applies.insert(cx.order(order), fragment);
         }
@@ -349,11 +346,13 @@ impl Replay {
             cx.emit(Event::WorkFailed { what });
             return Some(Step::AskOthers);
         };
-        let mut decisions = self.decisions.values();
-        let members = decisions.find_map(|decision| match &decision.body {
-            FragmentMessage::Decided { members, .. } => Some(members.len()),
-            _ => None,
-        });
+        let members = self
+            .decisions
+            .values()
+            .find_map(|decision| match &decision.body {
+                FragmentMessage::Decided { members, .. } => Some(members.len()),
+                _ => None,
+            });
         // The same bytes are no scores at every member, so no member counts them.
         if let Some(said) = Scores::from_bytes(bytes, members.unwrap_or_default()) {
             self.scores.insert(scorer, said);
@@ -364,8 +363,8 @@ impl Replay {
 
 /// The decisions of a round that are not applied yet.
 fn missing<'a>(
-    decisions: &'a BTreeMap<FragmentId, Scoped>,
-    here: &BTreeSet<FragmentId>,
+    decisions: &'a SortedMap<FragmentId, Scoped>,
+    here: &SortedSet<FragmentId>,
 ) -> impl Iterator<Item = &'a Scoped> {
     let all = decisions.iter();
     all.filter(|(fragment, _)| !here.contains(fragment))
@@ -374,7 +373,7 @@ fn missing<'a>(
 
 /// Starts the clock of the next step of a catch-up.
 pub(super) fn wait_for_state(cx: &mut Context, allowed: Duration) {
-    cx.waited(Wait::State, false);
+    cx.waited(Wait::State);
     let deadline = cx.wait(Wait::State, allowed);
     cx.timers.set(Timer::CatchUp, deadline);
 }

@@ -5,15 +5,15 @@ use crate::core::anchor::Anchor;
 use crate::core::timers::Timer;
 use crate::core::{EVALUATE_NEVER, Event, Output, Phase, Remote};
 use crate::data::Counted;
-use crate::exchange::{Ending, Outcome};
+use crate::exchange::Outcome;
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::{Peer, SNAPSHOT_VERSION, Snapshot};
+use crate::sorted::SortedMap;
 use crate::wire::{MembershipMessage, Reason};
 use crate::{
-    Base, Digest, Directive, Directives, Done, FragmentId, InForce, Layers, Order, OrderId, PeerId,
-    Round, StepBudget, Time, TrainSummary, WorkError,
+    Base, Digest, Directive, Directives, Done, Ending, FragmentId, InForce, Layers, Order, OrderId,
+    PeerId, Round, StepBudget, Time, TrainSummary, Unneeded, WorkError,
 };
-use std::collections::BTreeMap;
 
 impl Peer {
     pub(super) fn enter(&mut self, phase: Phase) {
@@ -190,7 +190,7 @@ impl Peer {
             return true;
         }
         let mine = self.cx.anchor();
-        let mut holders: BTreeMap<Digest, (usize, Option<PeerId>)> = BTreeMap::new();
+        let mut holders: SortedMap<Digest, (usize, Option<PeerId>)> = SortedMap::new();
         holders.insert(mine, (1, None));
         let there = self.cx.view.of_this_branch();
         for (peer, remote) in there.filter(|(_, r)| !r.suspected && r.round == round) {
@@ -402,9 +402,9 @@ impl Peer {
         }
     }
 
-    /// A round is over and applied: what it has decided beside the parameters is in force, and new mates
-    /// are dialled. The peer is in the next round already. `kept` says whether what this peer trained in the
-    /// round, and was not counted, is part of its next contribution.
+    /// A round is over and applied: its decisions beside the parameters come into force, and new mates
+    /// are dialled. The peer is in the next round already. `kept` says whether this peer's training of the
+    /// round, if it was not counted, is part of its next contribution.
     pub(super) fn turn(&mut self, round: Round, kept: bool) {
         let plan = &self.cx.plan;
         let history = self.exchange.history();
@@ -428,7 +428,11 @@ impl Peer {
 
     pub(super) fn save(&mut self) {
         let (round, snapshot) = (self.cx.round, self.snapshot());
-        self.life.save = Some(self.cx.order(Order::Save { round, snapshot }));
+        self.life.save = Some(self.cx.order(Order::Save {
+            round,
+            snapshot,
+            branch: false,
+        }));
     }
 
     fn saved(&mut self, done: &Done) {
@@ -461,7 +465,7 @@ impl Peer {
                 cut: false,
                 peers: self.cx.participants(),
                 blocks: self.cx.tell_blocks(next),
-                rules: self.cx.directed.all().in_force(next).training,
+                rules: self.cx.directed.all.in_force(next).training,
             };
             self.life.ahead.order = Some(self.cx.order(order));
         }
@@ -481,7 +485,7 @@ impl Peer {
             cut: false,
             peers: self.cx.participants(),
             blocks: None,
-            rules: self.cx.directed.all().in_force(next).training,
+            rules: self.cx.directed.all.in_force(next).training,
         };
         self.life.ahead.forward = true;
         self.life.ahead.order = Some(self.cx.order(order));
@@ -493,7 +497,7 @@ impl Peer {
         let ahead = &mut self.life.ahead;
         if left && ahead.order.is_some() && std::mem::take(&mut ahead.forward) {
             let round = self.cx.round.next();
-            self.cx.order(Order::BreakOff { round });
+            self.cx.order(Order::Forget(Unneeded::Forward(round)));
         }
     }
 
@@ -508,7 +512,7 @@ impl Peer {
         }
     }
 
-    /// All of a round's training: what was taken ahead and the rest.
+    /// All of a round's training: the inner steps taken ahead and the rest.
     pub(super) fn with_ahead(&mut self, rest: TrainSummary) -> TrainSummary {
         let Some(ahead) = self.life.ahead.taken.take() else {
             return rest;
@@ -626,31 +630,18 @@ impl Peer {
         if self.cx.plan.fragments_of(round).next() == Some(fragment) {
             self.life.voided = ending == Ending::Void;
         }
-        let rules = self.cx.with_codec(self.cx.directed.in_force().training);
-        let order = match ending {
-            Ending::Apply(aggregates) => Order::Apply {
-                round,
-                fragment,
-                aggregates,
-                keep_local: false,
-                rules,
-            },
-            Ending::Gather(inputs) => Order::Gather {
-                round,
-                fragment,
-                inputs,
-                keep_local: false,
-                rules,
-            },
-            Ending::Merge(aggregates) => Order::Merge {
-                round,
-                fragment,
-                aggregates,
-            },
-            Ending::Void => Order::Void { round, fragment },
+        self.order_ending(fragment, ending);
+    }
+
+    fn order_ending(&mut self, fragment: FragmentId, ending: Ending) {
+        let order = Order::Apply {
+            round: self.cx.round,
+            fragment,
+            ending,
+            keep_local: false,
+            rules: self.cx.with_codec(self.cx.directed.in_force.training),
         };
-        let id = self.cx.order(order);
-        self.life.applies.insert(id, fragment);
+        self.life.applies.insert(self.cx.order(order), fragment);
     }
 
     pub(super) fn applied(&mut self, fragment: FragmentId, done: &Done) {
@@ -668,9 +659,7 @@ impl Peer {
                     self.apply(fragment, ending);
                     return;
                 }
-                let round = self.cx.round;
-                let id = self.cx.order(Order::Void { round, fragment });
-                self.life.applies.insert(id, fragment);
+                self.order_ending(fragment, Ending::Void);
                 return;
             }
         }
@@ -721,12 +710,12 @@ impl Peer {
 impl Peer {
     /// The owner's directives that count.
     pub fn directives(&self) -> &Directives {
-        self.cx.directed.all()
+        &self.cx.directed.all
     }
 
-    /// What is in force in this peer's round.
+    /// The owner's changes that are in force in this peer's round.
     pub fn in_force(&self) -> &InForce {
-        self.cx.directed.in_force()
+        &self.cx.directed.in_force
     }
 
     /// The host knows these directives of the owner.
@@ -829,7 +818,7 @@ impl Peer {
 
     /// The interrupted training ended. Its progress counts where no agreement would decide on it.
     pub(super) fn leave_after_training(&mut self) {
-        if self.cx.plan.exchange.moves_the_anchor() {
+        if self.cx.plan.exchange.facts().moves_the_anchor {
             self.save_unless_saved();
         } else {
             for fragment in self.cx.plan.fragment_ids() {
@@ -838,7 +827,7 @@ impl Peer {
         }
     }
 
-    /// Without a trainer this peer cannot contribute: it leaves with what it has.
+    /// Without a trainer this peer cannot contribute: it saves its state and leaves.
     pub(super) fn stop(&mut self, done: &Done) {
         if let Done::Failed(error) = done {
             let what = format!("{error}");

@@ -49,7 +49,7 @@ impl Snapshot {
     /// From bytes.
     ///
     /// # Errors
-    /// What is wrong with them, another version included.
+    /// If they have another version, are too long, do not decode, or hold a value that is out of its range.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
         let mut bytes = std::borrow::Cow::Borrowed(bytes);
         match bytes.first().copied() {

@@ -37,12 +37,12 @@ pub enum Weighing {
     #[default]
     Samples,
     /// Inner steps behind it: a whole number. Members are as fast as their machines, so a count may be further
-    /// from what is usual than a number of samples.
+    /// from the usual one than a number of samples.
     Steps,
 }
 
 impl Weighing {
-    /// Whether a contribution may have this weight; zero says that its peer brings none.
+    /// Returns `true` if a contribution may have this weight; zero says that its peer brings none.
     pub fn allows(self, weight: f64) -> bool {
         match self {
             Self::Samples => true,
@@ -128,7 +128,7 @@ impl AgreementPlan {
         self.liars > 0
     }
 
-    /// How many of its last encoded bytes only say what is usual.
+    /// How many of its last encoded bytes hold only usual values.
     pub(super) fn usual_bytes(&self) -> usize {
         let Self {
             liars,

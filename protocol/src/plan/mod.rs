@@ -74,7 +74,7 @@ impl FragmentPlan {
     }
 }
 
-/// Bounds of the deadlines; within them they follow what was measured.
+/// Bounds of the deadlines, which follow measurements within them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadlinePlan {
     /// No deadline is shorter: scheduling noise of a loaded machine must fit.
@@ -148,7 +148,7 @@ impl Plan {
         self.agreement.scoring.is_some()
     }
 
-    /// Whether a fragment of `len` values may have this number of parts in a group of `members`.
+    /// Returns `true` if a fragment of `len` values may have this number of parts in a group of `members`.
     pub(crate) fn may_have_parts(&self, parts: u64, len: u64, members: usize) -> bool {
         if self.exchange.facts().has_schedule {
             self.schedule.may_cut_into(parts, members, len)

@@ -11,8 +11,8 @@ use core::ops::Range;
 const SLOT: u8 = 1;
 
 impl Plan {
-    /// How much to train in a round. Where that depends on the loss, this is a forecast, and
-    /// [`Peer::budget`](crate::Peer::budget) says what is trained.
+    /// How much to train in a round. Where that depends on losses or waits, this is a forecast, and
+    /// [`Peer::budget`](crate::Peer::budget) returns the budget itself.
     pub fn budget_of(&self, round: Round) -> StepBudget {
         self.synchronization.pace.budget(self.budget, round)
     }

@@ -195,7 +195,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether its exchange can agree as the plan says.
+    /// Checks that its exchange can agree as the plan says.
     fn check_agreement(&self) -> Result<(), PlanError> {
         if self.synchronization.quorum != Quorum::default() && !self.exchange.agrees() {
             return Err(PlanError::Quorum);
@@ -222,13 +222,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether all peers know what each member of a round said of its loss.
+    /// Returns `true` if all peers know the loss, and the waits, that each member of a round has said.
     fn agrees_on_losses(&self) -> bool {
         let one_group = !self.agreement.grouping.has_roll() && !self.agreement.signs();
         self.exchange.agrees() && one_group
     }
 
-    /// Whether rounds can choose their codec, if the plan says that they do.
+    /// Returns `true` if rounds can choose their codec, or the plan has no ladder.
     fn chooses_well(&self) -> bool {
         let Some(ladder) = self.agreement.ladder else {
             return true;
@@ -240,7 +240,7 @@ impl Plan {
         ladder.fits() && self.agrees_on_losses() && between && free && counts
     }
 
-    /// Whether members can score contributions, if the plan says that they do.
+    /// Returns `true` if members can score contributions, or the plan has no scoring.
     fn scores_well(&self) -> bool {
         let Some(scoring) = self.agreement.scoring else {
             return true;
@@ -252,14 +252,14 @@ impl Plan {
         scoring.fits() && one_group && gathers && between && deltas
     }
 
-    /// Whether members can contribute twice: directly to owners, in one group.
+    /// Returns `true` if members can contribute twice: directly to owners, in one group.
     fn may_pass_twice(&self) -> bool {
         let reduces = self.exchange.agrees() && !self.exchange.facts().shows_contributions;
         let one_group = !self.agreement.grouping.has_roll() && !self.agreement.signs();
         reduces && one_group && self.schedule == Schedule::Butterfly
     }
 
-    /// Whether its exchange can leave out peers that are not drawn.
+    /// Returns `true` if all peers are drawn, or its exchange can leave out the others.
     fn samples_well(&self) -> bool {
         // A schedule passes sums on from member to member: leaving one out would break the chain.
         let apart = self.exchange.facts().may_leave_out && self.schedule == Schedule::Butterfly;
@@ -269,7 +269,7 @@ impl Plan {
         sampling.fits() && (sampling == Sampling::ALL || (apart && deltas))
     }
 
-    /// Whether fragments can be exchanged when the plan says.
+    /// Checks that fragments can be exchanged at the times of the plan.
     fn check_overlap(&self) -> Result<(), OverlapError> {
         let (stagger, fragments) = (self.overlap.stagger, self.fragments.len());
         if stagger == 0 || usize::from(stagger) > fragments.min(FRAGMENTS_MAX) {
@@ -292,7 +292,7 @@ impl Plan {
         self.check_layers()
     }
 
-    /// Whether fragments can leave under the backward pass, where the plan says so.
+    /// Checks that fragments can leave under the backward pass, where the plan says so.
     fn check_layers(&self) -> Result<(), OverlapError> {
         if self.overlap.layers == Layers::Together {
             return Ok(());

@@ -8,20 +8,20 @@ use crate::{Digest, Input, PeerConfig, Plan, Time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// All that a peer is made from. What it starts from, the snapshot, is in its first input.
+/// All that a peer is made from. The snapshot that it starts from is in its first input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordHeader {
     /// The plan.
     pub plan: Plan,
     /// The peer's own settings, its seed included.
     pub config: PeerConfig,
-    /// The topology as the driver writes it, opaque here; only gossip has one. Its seed is the
+    /// The topology as the driver writes it, opaque here, where neighbours mix. Its seed is the
     /// peer's.
     pub topology: Option<Vec<u8>>,
 }
 
 impl RecordHeader {
-    /// Whether a peer can be made from it.
+    /// Checks that a peer can be made from it.
     pub(super) fn check(&self) -> Result<(), RecordError> {
         self.plan.validate()?;
         let topology = self.topology.as_ref();
@@ -109,7 +109,7 @@ impl EntryBytes {
         }
     }
 
-    /// Whether it is the one that ends a record with its driver.
+    /// Returns `true` if it is the one that ends a record with its driver.
     pub fn is_end(&self) -> bool {
         self.0.first() == Some(&END)
     }

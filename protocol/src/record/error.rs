@@ -50,7 +50,7 @@ pub enum RecordError {
     Undecodable {
         /// Where it begins.
         at: u64,
-        /// What is wrong with it.
+        /// The error of its decoding.
         #[source]
         source: WireError,
     },
@@ -79,7 +79,7 @@ pub enum RecordError {
     /// Its plan cannot work.
     #[error("its plan cannot be followed: {0}")]
     Plan(#[from] PlanError),
-    /// A gossip plan without the topology that it needs.
+    /// A plan of neighbours without the topology that it needs, or with one that is too long.
     #[error("a gossip plan needs a topology, and the record has none that this build knows")]
     Topology,
 }

@@ -10,7 +10,7 @@
 
 use super::{FoundingBallot, RollName};
 use crate::PeerId;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::{SortedMap, SortedSet};
 
 /// What a registrar has accepted, and in which proposal.
 pub(super) type Accepted = (FoundingBallot, RollName);
@@ -38,7 +38,7 @@ impl Acceptor {
     }
 
     /// Accepts, unless a higher proposal has its promise, or it accepted another roll in this one: a
-    /// founder that came back may have forgotten what it proposed.
+    /// founder that came back may have forgotten its proposal.
     pub(super) fn accept(&mut self, ballot: FoundingBallot, roll: RollName) -> bool {
         let other = |(of, named): Accepted| of == ballot && named != roll;
         let may = !self.accepted.is_some_and(other) && self.prepare(ballot);
@@ -57,19 +57,19 @@ pub(super) struct Proposal {
     /// have accepted.
     pub(super) own: Option<RollName>,
     /// The registrars of its own roll, of which a quorum decides.
-    pub(super) registrars: BTreeSet<PeerId>,
+    pub(super) registrars: SortedSet<PeerId>,
     pub(super) quorum: usize,
-    pub(super) promises: BTreeMap<PeerId, Option<Accepted>>,
-    /// What it asks the registrars to accept.
+    pub(super) promises: SortedMap<PeerId, Option<Accepted>>,
+    /// The roll that it asks the registrars to accept.
     pub(super) value: Option<RollName>,
-    pub(super) accepted: BTreeSet<PeerId>,
+    pub(super) accepted: SortedSet<PeerId>,
 }
 
 impl Proposal {
     pub(super) const fn new(
         ballot: FoundingBallot,
         own: Option<RollName>,
-        registrars: BTreeSet<PeerId>,
+        registrars: SortedSet<PeerId>,
         quorum: usize,
     ) -> Self {
         Self {
@@ -77,9 +77,9 @@ impl Proposal {
             own,
             registrars,
             quorum,
-            promises: BTreeMap::new(),
+            promises: SortedMap::new(),
             value: None,
-            accepted: BTreeSet::new(),
+            accepted: SortedSet::new(),
         }
     }
 
@@ -111,7 +111,7 @@ impl Proposal {
             .map(|(peer, _)| *peer)
     }
 
-    /// Once a quorum has accepted: what is chosen.
+    /// A registrar has accepted: gives the chosen roll, once a quorum has.
     pub(super) fn accepted(&mut self, from: PeerId) -> Option<RollName> {
         if self.registrars.contains(&from) {
             self.accepted.insert(from);

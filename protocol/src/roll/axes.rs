@@ -107,7 +107,7 @@ fn rounded_root(of: usize, degree: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use crate::sorted::SortedSet;
 
     #[test]
     fn a_round_deals_every_place_into_one_cell_of_at_most_64() {
@@ -159,7 +159,7 @@ mod tests {
     fn every_peer_can_reach_every_other_along_the_axes() {
         for (places, cell) in [(17, 4), (65, 16), (100, 8), (1001, 10), (777, 2)] {
             let axes = Axes::new(places, cell);
-            let mut reached = BTreeSet::from([places - 1]);
+            let mut reached = SortedSet::from([places - 1]);
             // A short last cell may be passed twice.
             for axis in (0..axes.count()).chain(0..axes.count()) {
                 reached = reached

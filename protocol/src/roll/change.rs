@@ -17,7 +17,7 @@ pub struct RollChange {
 }
 
 impl RollChange {
-    /// Whether it changes nothing.
+    /// Returns `true` if it changes nothing.
     pub const fn is_empty(&self) -> bool {
         self.leave.is_empty() && self.join.is_empty()
     }
@@ -34,7 +34,7 @@ impl RollChange {
     /// From bytes.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// If there are more than [`ROLL_CHANGE_BYTES_MAX`], they do not decode, or a record is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
         if bytes.is_empty() {
             return Ok(Self::default());
@@ -94,7 +94,7 @@ impl RoundNote {
     /// From bytes.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// If there are too many, they do not decode, or the change or the tally in them is invalid.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
         if bytes.is_empty() {
             return Ok(Self::default());

@@ -149,7 +149,7 @@ impl Dealing {
         all.filter(move |other| *other != place)
     }
 
-    /// Whether cells are random.
+    /// Returns `true` if cells are random.
     pub const fn is_random(&self) -> bool {
         self.shuffle.is_some()
     }
@@ -186,7 +186,7 @@ impl Dealing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use crate::sorted::SortedSet;
 
     fn random(cell: u16, places: usize) -> Dealing {
         let run = RunId::from_bytes([9; 32]);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     /// The cells of a round, each once.
-    fn cells(dealing: &Dealing, places: usize, round: u64) -> BTreeSet<Vec<usize>> {
+    fn cells(dealing: &Dealing, places: usize, round: u64) -> SortedSet<Vec<usize>> {
         (0..places)
             .map(|place| dealing.cell(place, Round(round)))
             .collect()
@@ -209,7 +209,7 @@ mod tests {
                     let cells = cells(&dealing, places, round);
                     let all: Vec<usize> = cells.iter().flatten().copied().collect();
                     assert_eq!(all.len(), places, "{places} in cells of {cell}: {cells:?}");
-                    assert_eq!(BTreeSet::from_iter(all).len(), places);
+                    assert_eq!(SortedSet::from_iter(all).len(), places);
                     let most = cells.iter().map(Vec::len).max().unwrap();
                     let least = cells.iter().map(Vec::len).min().unwrap();
                     assert!(most <= usize::from(cell), "{places} in cells of {cell}");
@@ -274,7 +274,7 @@ mod tests {
             let dealing = random(4, places);
             assert_eq!(dealing.axes(), 2);
             for place in [0, places / 2, places - 1] {
-                let mates: BTreeSet<usize> = dealing.mates(place).collect();
+                let mates: SortedSet<usize> = dealing.mates(place).collect();
                 assert!(
                     mates.len() <= 2 * DEALT_POOL_MAX,
                     "{places}: {}",
@@ -289,7 +289,7 @@ mod tests {
                 }
             }
             // Through others a peer reaches all.
-            let mut reached = BTreeSet::from([places - 1]);
+            let mut reached = SortedSet::from([places - 1]);
             for _ in 0..2 {
                 let next = reached.iter().flat_map(|place| dealing.mates(*place));
                 reached = next.chain(reached.iter().copied()).collect();

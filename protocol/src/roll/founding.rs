@@ -17,9 +17,9 @@ use crate::roll::acceptor::{Accepted, Acceptor, Proposal, quorum};
 use crate::roll::pages::{Incoming, in_messages};
 use crate::roll::register::Register;
 use crate::roll::{FoundingBallot, FoundingMessage, Roll, RollName, SharedRolls};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
 use crate::{Digest, PeerId, Round, RunId};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 mod fetch;
@@ -67,7 +67,7 @@ pub(crate) struct Founding {
     /// The highest number of a proposal that a registrar named.
     highest: u32,
     /// Rolls that are here, by name.
-    rolls: BTreeMap<Digest, Arc<Roll>>,
+    rolls: SortedMap<Digest, Arc<Roll>>,
     shared: SharedRolls,
     incoming: Option<Incoming>,
     /// What to accept once its roll is here.
@@ -75,7 +75,7 @@ pub(crate) struct Founding {
     founded: Option<RollName>,
     ticks: u32,
     /// Registrars that its neighbours may not know yet.
-    news: BTreeSet<PeerId>,
+    news: SortedSet<PeerId>,
     says: Vec<Say>,
 }
 
@@ -94,13 +94,13 @@ impl Founding {
             proposal: None,
             proposed: 0,
             highest: 0,
-            rolls: BTreeMap::new(),
+            rolls: SortedMap::new(),
             shared: SharedRolls::default(),
             incoming: None,
             asked: None,
             founded: None,
             ticks: 0,
-            news: BTreeSet::new(),
+            news: SortedSet::new(),
             says: Vec::new(),
         }
     }
@@ -111,7 +111,7 @@ impl Founding {
         self
     }
 
-    /// What it has to say since the last call.
+    /// Its messages since the last call, with their receivers.
     pub(crate) fn says(&mut self) -> Vec<Say> {
         std::mem::take(&mut self.says)
     }

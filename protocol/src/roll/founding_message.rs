@@ -40,7 +40,7 @@ pub enum FoundingMessage {
     Promise {
         /// The proposal that it was asked about, or a higher one that has its promise.
         ballot: FoundingBallot,
-        /// What it has accepted, and in which proposal.
+        /// The roll that it has accepted, and in which proposal.
         accepted: Option<(FoundingBallot, RollName)>,
     },
     /// Asks a registrar to accept a roll.

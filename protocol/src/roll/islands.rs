@@ -1,11 +1,11 @@
 //! Which peer takes which place: rows are filled within sites.
 //!
 //! A row exchanges whole contributions, a column only sums of rows. So a row of one site keeps all but
-//! two models per round off the links between sites. What is left of a site shares rows with what is
-//! left of others.
+//! two models per round off the links between sites. Peers of a site that fill no row share rows with
+//! those of others.
 
 use crate::Site;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::{SortedMap, SortedSet};
 
 /// Peers of one site that want places, in their order. A peer without a site is alone.
 struct Group<'a> {
@@ -19,7 +19,7 @@ struct Open<'a> {
     /// The next one last.
     free: Vec<usize>,
     /// Who has places in it: how many of each site.
-    mates: BTreeMap<&'a Site, usize>,
+    mates: SortedMap<&'a Site, usize>,
     empty: bool,
 }
 
@@ -27,7 +27,7 @@ struct Open<'a> {
 struct Seats<'a> {
     groups: Vec<Group<'a>>,
     /// Groups with peers that wait, by their number.
-    by_size: BTreeMap<usize, BTreeSet<usize>>,
+    by_size: SortedMap<usize, SortedSet<usize>>,
     places: Vec<usize>,
 }
 
@@ -55,13 +55,13 @@ fn open_rows<'a>(
     columns: usize,
     taken: impl Fn(usize) -> Vec<Option<&'a Site>>,
 ) -> Vec<Open<'a>> {
-    let mut by_row: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut by_row: SortedMap<usize, Vec<usize>> = SortedMap::new();
     for place in free.iter().rev() {
         by_row.entry(place / columns).or_default().push(*place);
     }
     let open = |(row, free)| {
         let taken = taken(row);
-        let mut mates = BTreeMap::new();
+        let mut mates = SortedMap::new();
         for site in taken.iter().flatten() {
             *mates.entry(*site).or_default() += 1;
         }
@@ -74,7 +74,7 @@ fn open_rows<'a>(
 impl<'a> Seats<'a> {
     fn new(sites: &[Option<&'a Site>]) -> Self {
         let mut groups: Vec<Group<'a>> = Vec::new();
-        let mut of_site: BTreeMap<&Site, usize> = BTreeMap::new();
+        let mut of_site: SortedMap<&Site, usize> = SortedMap::new();
         for (peer, site) in sites.iter().enumerate() {
             let new = groups.len();
             let group = site.map_or(new, |site| *of_site.entry(site).or_insert(new));
@@ -86,7 +86,7 @@ impl<'a> Seats<'a> {
                 }),
             }
         }
-        let mut by_size: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        let mut by_size: SortedMap<usize, SortedSet<usize>> = SortedMap::new();
         for (number, group) in groups.iter_mut().enumerate() {
             group.waiting.reverse();
             let size = group.waiting.len();
@@ -125,7 +125,7 @@ impl<'a> Seats<'a> {
     fn join_mates(&mut self, rows: &mut [Open<'a>]) {
         let of_site = self.groups.iter().zip(0usize..);
         let of_site = of_site.filter_map(|(group, number)| Some((group.site?, number)));
-        let of_site: BTreeMap<&Site, usize> = of_site.collect();
+        let of_site: SortedMap<&Site, usize> = of_site.collect();
         let mut joins = Vec::new();
         for (row, open) in rows.iter().enumerate() {
             for (site, mates) in &open.mates {

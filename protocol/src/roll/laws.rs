@@ -29,7 +29,7 @@ fn mixed_rows(roll: &Roll) -> usize {
     let grid = roll.grid();
     let sites = |row: usize| {
         let places = grid.row(row).filter_map(|place| roll.place(place));
-        places.map(Place::site).collect::<BTreeSet<_>>()
+        places.map(Place::site).collect::<SortedSet<_>>()
     };
     (0..grid.rows()).filter(|row| sites(*row).len() > 1).count()
 }
@@ -41,7 +41,7 @@ fn any_ids(most: u16) -> impl Strategy<Value = Ids> {
 
 /// Places are dense, each peer has one, and the grid covers all of them.
 fn check(roll: &Roll) -> Result<(), TestCaseError> {
-    let peers: BTreeSet<PeerId> = roll.peers().collect();
+    let peers: SortedSet<PeerId> = roll.peers().collect();
     prop_assert_eq!(peers.len(), roll.len(), "a peer in two places");
     for (place, peer) in roll.peers().enumerate() {
         prop_assert_eq!(roll.place_of(peer), Some(place));
@@ -81,8 +81,8 @@ proptest! {
             let next = roll.after(&change, round);
             check(&next)?;
             prop_assert!(next.len() <= 2 * roll.len(), "more than doubled");
-            let leaves: BTreeSet<PeerId> = change.leave.iter().copied().collect();
-            let joins: BTreeSet<PeerId> = change.join.iter().map(|r| r.peer).collect();
+            let leaves: SortedSet<PeerId> = change.leave.iter().copied().collect();
+            let joins: SortedSet<PeerId> = change.join.iter().map(|r| r.peer).collect();
             // Who stays, and since when, is no accident.
             let stays = roll.peers().filter(|peer| !leaves.contains(peer));
             for peer in stays {
@@ -123,7 +123,7 @@ proptest! {
         let roll = Roll::arranged(records.clone(), row, Round(0));
         check(&roll)?;
         let order = Roll::found(records, row, Round(0));
-        let peers = |roll: &Roll| roll.peers().collect::<BTreeSet<PeerId>>();
+        let peers = |roll: &Roll| roll.peers().collect::<SortedSet<PeerId>>();
         prop_assert_eq!(peers(&roll), peers(&order));
         // What is left of each site is less than a row.
         prop_assert!(mixed_rows(&roll) <= usize::from(sites), "{:?}", roll.grid());

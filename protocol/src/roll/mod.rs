@@ -32,10 +32,11 @@ pub use seat::RollSeat;
 pub use shared::SharedRolls;
 
 use crate::limits::{GROUP_MEMBERS_MAX, ROLL_BYTES_MAX, ROLL_PEERS_MAX};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::{PeerRecord, WireError, canonical, check, decode_limited};
 use crate::{Digest, Locality, PeerId, RateClass, Round, Site};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// One peer's place in the roll.
@@ -71,7 +72,7 @@ struct Content {
 #[derive(Clone, Debug)]
 pub struct Roll {
     content: Content,
-    index: BTreeMap<PeerId, u32>,
+    index: SortedMap<PeerId, u32>,
     digest: Digest,
     /// The round from which its newest peers are in it.
     newest: Round,
@@ -107,24 +108,34 @@ impl Roll {
         })
     }
 
-    /// The same, with rows within sites: peers of a site take places side by side.
+    /// The same, with rows within sites: peers of a site take places side by side. The order stays where that would
+    /// mix the sites of more rows.
     pub fn arranged(records: impl IntoIterator<Item = PeerRecord>, row: u16, round: Round) -> Self {
-        let Content {
-            columns,
-            mut places,
-            ..
-        } = Self::found(records, row, round).content;
+        let found = Self::found(records, row, round);
+        let Content { columns, .. } = found.content;
+        let places = &found.content.places;
         let sites: Vec<Option<&Site>> = places.iter().map(Place::site).collect();
-        let free: Vec<usize> = (0..places.len()).collect();
-        let seats = islands::seats(&sites, &free, usize::from(columns), |_| Vec::new());
-        let mut order: Vec<usize> = free;
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        let seats = islands::seats(&sites, &order, usize::from(columns), |_| Vec::new());
         order.sort_unstable_by_key(|peer| seats[*peer]);
-        places = order.into_iter().map(|peer| places[peer].clone()).collect();
-        Self::of(Content {
+        let places = order.into_iter().map(|peer| places[peer].clone()).collect();
+        let arranged = Self::of(Content {
             row,
             columns,
             places,
-        })
+        });
+        if arranged.mixed_rows() > found.mixed_rows() {
+            return found;
+        }
+        arranged
+    }
+
+    /// Number of rows with peers of several sites.
+    fn mixed_rows(&self) -> usize {
+        let grid = self.grid();
+        let rows = (0..grid.rows()).map(|row| &self.content.places[grid.row(row)]);
+        let mixed = |row: &&[Place]| row.iter().any(|place| place.site() != row[0].site());
+        rows.filter(mixed).count()
     }
 
     fn of(content: Content) -> Self {
@@ -172,7 +183,7 @@ impl Roll {
         self.content.places.len()
     }
 
-    /// Whether no peer is in it.
+    /// Returns `true` if no peer is in it.
     pub const fn is_empty(&self) -> bool {
         self.content.places.is_empty()
     }
@@ -198,7 +209,7 @@ impl Roll {
     }
 
     /// The peers in the row and in the column of a place, and those that sum for a short row.
-    pub fn mates(&self, place: usize) -> BTreeSet<PeerId> {
+    pub fn mates(&self, place: usize) -> SortedSet<PeerId> {
         let grid = self.grid();
         let row = grid.row(grid.row_of(place));
         let above = (0..grid.columns()).map(|column| grid.owner(grid.row_of(place), column));
@@ -208,7 +219,7 @@ impl Roll {
     }
 
     /// The peers that rounds may deal into one cell with a place.
-    pub(crate) fn cell_mates(&self, place: usize, dealing: &Dealing) -> BTreeSet<PeerId> {
+    pub(crate) fn cell_mates(&self, place: usize, dealing: &Dealing) -> SortedSet<PeerId> {
         let others = dealing.mates(place);
         others.filter_map(|other| self.peer(other)).collect()
     }
@@ -219,14 +230,14 @@ impl Roll {
     }
 
     /// The roll after a change that a round decided, in force from `round` on. Newcomers take the
-    /// places of those that leave; what is left over is taken by the last peers, or is added. Of these a
-    /// peer takes a place in a row of its site if one is free. No roll grows to more than twice its size
-    /// at once, or beyond [`ROLL_PEERS_MAX`].
+    /// places of those that leave. The last peers take the places left over; more newcomers get places
+    /// at the end. Of the free places a peer takes one in a row of its site if there is one. No roll
+    /// grows to more than twice its size at once, or beyond [`ROLL_PEERS_MAX`].
     pub fn after(&self, change: &RollChange, round: Round) -> Self {
         let mut places: Vec<Option<Place>> =
             self.content.places.iter().cloned().map(Some).collect();
         let leaves = change.leave.iter().filter_map(|p| self.place_of(*p));
-        let leaves: BTreeSet<usize> = leaves.collect();
+        let leaves: SortedSet<usize> = leaves.collect();
         leaves.iter().for_each(|hole| places[*hole] = None);
         let most = (2 * self.len()).min(ROLL_PEERS_MAX);
         let mut comes = self.newcomers(change, round);
@@ -282,7 +293,7 @@ impl Roll {
     /// From bytes.
     ///
     /// # Errors
-    /// What is wrong with them: a peer in two places, no columns, too many peers.
+    /// If they do not decode, or hold a peer twice, an invalid record, no columns, no peer, or too many peers or rows.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
         let content: Content = decode_limited::<_, ROLL_BYTES_MAX>(bytes)?;
         let (places, columns) = (content.places.len(), usize::from(content.columns));

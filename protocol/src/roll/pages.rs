@@ -34,7 +34,7 @@ pub(super) struct Incoming {
     records: Vec<PeerRecord>,
     /// How many times it was asked for because nothing came.
     pub(super) tries: usize,
-    /// Whether a page came since the last tick.
+    /// Set once a page came since the last tick.
     pub(super) moves: bool,
 }
 

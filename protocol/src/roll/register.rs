@@ -2,9 +2,10 @@
 
 use crate::limits::{FOUNDING_QUIET_TICKS, FOUNDING_RETRY_TICKS, REGISTRARS_MAX, ROLL_PEERS_MAX};
 use crate::rendezvous::rendezvous;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
 use crate::{PeerId, Round, RunId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The slot of the rendezvous hash that ranks registrars.
 const SLOT: u8 = 3;
@@ -26,9 +27,9 @@ pub(super) struct Register {
     run: RunId,
     now: u32,
     /// By rank, at most [`REGISTRARS_MAX`].
-    registrars: BTreeMap<(u64, PeerId), PeerRecord>,
+    registrars: SortedMap<(u64, PeerId), PeerRecord>,
     /// Registrars that could not be reached lately, with the tick until which they are left out.
-    lost: BTreeMap<PeerId, u32>,
+    lost: SortedMap<PeerId, u32>,
     /// Peers that registered, with the tick at which they last did.
     here: BTreeMap<PeerId, (PeerRecord, u32)>,
     /// The registrar that this peer registers with, and when it was last heard or first asked.
@@ -37,7 +38,7 @@ pub(super) struct Register {
     changed: (u32, u32),
 }
 
-/// Whether a record is not older than what is known.
+/// Returns `true` if a record is not older than the known one.
 fn newer(known: Option<&PeerRecord>, record: &PeerRecord) -> bool {
     known.is_none_or(|known| known.sequence <= record.sequence)
 }
@@ -48,8 +49,8 @@ impl Register {
             me: me.peer,
             run: me.run,
             now: 0,
-            registrars: BTreeMap::new(),
-            lost: BTreeMap::new(),
+            registrars: SortedMap::new(),
+            lost: SortedMap::new(),
             here: BTreeMap::from([(me.peer, (me.clone(), 0))]),
             asked: None,
             changed: (0, 0),
@@ -168,7 +169,7 @@ impl Register {
         self.registrars.contains_key(&self.rank(peer))
     }
 
-    /// Whether this peer is the highest that it knows.
+    /// Returns `true` if this peer is the highest registrar that it knows.
     pub(super) fn is_first(&self) -> bool {
         let mut all = self.registrars();
         all.next().is_some_and(|first| first.peer == self.me)
@@ -223,16 +224,16 @@ impl Register {
     }
 
     /// The peers that registered here, by rank from the highest, and the registrars among them.
-    pub(super) fn ranked(&self) -> (Vec<PeerRecord>, BTreeSet<PeerId>) {
+    pub(super) fn ranked(&self) -> (Vec<PeerRecord>, SortedSet<PeerId>) {
         let by_rank = self.here().map(|r| (self.rank(r.peer), r.clone()));
-        let by_rank: BTreeMap<(u64, PeerId), PeerRecord> = by_rank.collect();
+        let by_rank: SortedMap<(u64, PeerId), PeerRecord> = by_rank.collect();
         let ranked: Vec<PeerRecord> = by_rank.into_values().rev().collect();
         let registrars = ranked.iter().take(REGISTRARS_MAX).map(|r| r.peer);
         let registrars = registrars.collect();
         (ranked, registrars)
     }
 
-    /// Whether the lists can be taken as they are: nothing has changed for a while, or something always
+    /// True once the lists can be taken as they are: nothing has changed for a while, or something always
     /// does.
     pub(super) const fn is_quiet(&self) -> bool {
         let (first, last) = self.changed;

@@ -140,7 +140,7 @@ mod tests {
         let twice = roll().seated(vec![seat(2, 50, 7), seat(4, 50, 8)]).unwrap();
         assert_eq!(twice.place_of(record(50).peer), Some(4));
         assert_eq!(twice.len(), 6);
-        let peers: std::collections::BTreeSet<PeerId> = twice.peers().collect();
+        let peers: crate::sorted::SortedSet<PeerId> = twice.peers().collect();
         assert_eq!(peers.len(), 6);
         assert!(Roll::from_bytes(&twice.to_bytes()).is_ok());
     }

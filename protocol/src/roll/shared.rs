@@ -31,7 +31,7 @@ struct Changed {
     after: Weak<Roll>,
 }
 
-/// Adds to a list of bounded length; what is no longer held goes first, then the oldest.
+/// Adds to a list of bounded length; entries that no peer holds any more go first, then the oldest.
 fn keep<T>(list: &mut VecDeque<T>, one: T, is_held: impl Fn(&T) -> bool) {
     list.retain(is_held);
     if list.len() >= ROLLS_SHARED_MAX {

@@ -88,7 +88,7 @@ impl Schedule {
         }
     }
 
-    /// What it costs among `members`; nothing alone.
+    /// Its cost among `members`. A member alone sends nothing.
     pub fn cost(&self, members: usize) -> ScheduleCost {
         if members < 2 {
             return ScheduleCost {
@@ -138,7 +138,7 @@ impl Schedule {
         }
     }
 
-    /// Whether a fragment of `len` values may be cut into this number of shards in a group of this size.
+    /// Returns `true` if a fragment of `len` values may be cut into this number of shards in a group of this size.
     pub(crate) fn may_cut_into(&self, shards: u64, members: usize, len: u64) -> bool {
         let most = members.max(SYNTHESIZED_TREES_MAX) as u64;
         match self {

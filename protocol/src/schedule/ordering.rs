@@ -1,12 +1,12 @@
 //! The order in which members send the shards of a packing.
 //!
 //! First some lists are tried: each member begins with its next one, so that no two send to one; the send with
-//! the longest way still before it first, which is what list scheduling by critical paths does; shard by shard,
-//! so that the first result descends while other shards climb; and results first. The best of them is where a depth-first search begins. At every moment at which a
-//! member's line is free and it could send more than one shard, the search tries each, the one with the
-//! longest way first, and leaves a branch when no end of it can be sooner than the best: not what is left on
-//! a line alone, and not the longest way that has yet to begin. It ends after a number of decisions that is
-//! fixed, or with the proof that no order is better.
+//! the longest way still before it first, as list scheduling by critical paths does; shard by shard, so that the
+//! first result descends while other shards climb; and results first. A depth-first search begins with the best
+//! of them. At every moment at which a member's line is free and it could send more than one shard, the search
+//! tries each, the one with the longest way first. It leaves a branch when no end of it can be sooner than the
+//! best, by the work left on each line alone and by the longest way that has yet to begin. It ends after a fixed
+//! number of decisions, or with the proof that no order is better.
 //!
 //! **Source:** TACCL (Shah et al., NSDI 2023, section 5.2) orders sends by such lists, and then solves for
 //! exact times; SCCL and TE-CCL search for the whole schedule by a solver.

@@ -45,7 +45,7 @@ pub enum PackingError {
         "the certificate says {micros} us a megabyte, {butterfly} for the butterfly and {least} at least"
     )]
     Certificate {
-        /// What it says of the trees.
+        /// Its time of the trees, in microseconds for a megabyte.
         micros: u32,
         /// Of the butterfly.
         butterfly: u32,
@@ -184,7 +184,7 @@ impl Packing {
         })
     }
 
-    /// What it costs over the links that it was found for.
+    /// The certificate of its cost over the links that it was found for.
     pub const fn certificate(&self) -> PackingCertificate {
         self.certificate
     }

@@ -5,12 +5,12 @@ use super::islands::Islands;
 use super::shape::{Plain, Trees};
 use super::{Schedule, Solution, doubling};
 use crate::Members;
-use std::collections::BTreeMap;
+use crate::sorted::SortedMap;
 
 /// One member's part in one shard. Its value is at first its own contribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Role {
-    /// What it does, in order.
+    /// Its stages, in order.
     pub(crate) stages: Vec<SumStage>,
     /// Set if its value is the whole sum after the last stage.
     pub(crate) ends: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Program {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turns {
     /// The place of each send, by shard, receiver, and whether it carries the result.
-    places: BTreeMap<(u16, usize, bool), u16>,
+    places: SortedMap<(u16, usize, bool), u16>,
     /// Bytes that may be under way before an answer is waited for.
     pub(crate) window: u64,
 }

@@ -81,7 +81,7 @@ impl LinkCodes {
         self.rows[from][to]
     }
 
-    /// Whether no link is known.
+    /// Returns `true` if no link is known.
     pub(crate) fn is_unknown(&self) -> bool {
         self.rows.iter().flatten().all(|code| *code == 0)
     }

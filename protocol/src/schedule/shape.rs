@@ -57,7 +57,7 @@ pub(super) trait Trees {
     fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
         self.up(n, shard, rank)
     }
-    /// What it costs, by the formula in its documentation.
+    /// Its cost, by the formula in its documentation.
     fn cost(&self, n: usize) -> ScheduleCost;
 }
 

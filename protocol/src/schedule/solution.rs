@@ -42,12 +42,12 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// Whether a round goes along the butterfly, so that its members measure all links.
+    /// Returns `true` if a round goes along the butterfly, so that its members measure all links.
     pub(crate) const fn measures_in(&self, round: crate::Round) -> bool {
         self.every > 0 && round.0.is_multiple_of(self.every as u64)
     }
 
-    /// What is best for `bytes` of a fragment over these links.
+    /// The best solution that is found for `bytes` of a fragment over these links.
     pub(crate) fn solve(&self, codes: &LinkCodes, bytes: u64) -> Solution {
         Solution::new(codes, bytes, u64::from(self.latency_micros))
     }

@@ -1,8 +1,8 @@
 //! Schedules from measured links, in the manner of Blink (Wang et al., MLSys 2020): trees are packed
 //! onto the links so that the most loaded one carries as little as possible.
 //!
-//! A link from i to j carries what was measured over it alone. A peer's own line carries in each
-//! direction what its fastest link carries. With k trees each shard is m / k bytes; an edge between a
+//! A link from i to j has the rate that was measured over it alone. A peer's own line has in each
+//! direction the rate of its fastest link. With k trees each shard is m / k bytes; an edge between a
 //! rank and its parent carries one shard up, while sums climb, and then one down, while results
 //! descend. A result exists only once its sum does, so for one fragment the two follow one another, and
 //! a packing costs, for a byte,
@@ -135,8 +135,8 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// The trees that one move makes of a tree: a rank, with what is below it, under another parent; another
-/// rank as the root of the same edges; or two ranks in each other's places.
+/// The trees that one move makes of a tree: a rank, with its subtree, under another parent; another
+/// rank as the root, with the old root below it; or two ranks in each other's places.
 fn moves(parents: &[usize]) -> Vec<Vec<usize>> {
     let n = parents.len();
     let mut all = Vec::new();
@@ -188,7 +188,7 @@ fn descend(trees: &mut [Vec<usize>], loads: &mut Loads<'_>) {
 }
 
 /// Packs trees, beginning with the butterfly's stars. Where moves help no more, some trees are moved at
-/// random, and what is better in the end is kept. The random numbers are a fixed row.
+/// random, and the result is kept unless it is worse in the end. The random numbers are a fixed row.
 ///
 /// Special case: a packing at the bound is left as it is.
 pub(super) fn pack(table: &LinkTable, count: usize, kicks: usize, ways: Ways) -> Vec<Vec<usize>> {

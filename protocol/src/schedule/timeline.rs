@@ -1,14 +1,14 @@
 //! What trees cost when every member sends one shard at a time: a model of the network in whole numbers, which
 //! tells each send when it begins and ends.
 //!
-//! A shard of s bytes climbs its tree and descends it again. A send can begin once what it carries is there:
+//! A shard of s bytes climbs its tree and descends it again. A send can begin once its content is there:
 //! partial sums of all children for the way up, the sum for the way down. A member sends one shard at a time.
 //! The send from i to j runs at r = min(rate of the link, rate of j's line / sends into j), arrives a latency
 //! after its last byte has left, and makes room for the next one when its answer is back, one more latency
 //! later. While a line's latency is longer than a shard takes, members do not wait for answers: then several
 //! short sends are under way, and a send makes room when its last byte has left.
 //!
-//! A member whose line is free sends what is first in its list of those that can begin; it never waits for one
+//! A member whose line is free begins the first send of its list that can begin; it never waits for one
 //! that cannot. So a list for each member determines all times.
 //!
 //! **Source:** the discrete-time model of links of TACCL (Shah et al., NSDI 2023, section 5.2), with the cost
@@ -33,7 +33,7 @@ pub(crate) struct Send {
     pub(crate) to: u8,
 }
 
-/// The network, and what is sent over it.
+/// The network, and the sends over it.
 #[derive(Debug)]
 pub(super) struct Network<'a> {
     codes: &'a LinkCodes,

@@ -27,7 +27,7 @@ fn admitted(verdict: &Verdict) -> Vec<u8> {
 }
 
 /// The rule in f64: ratings, medians, top.
-fn reference(ratings: &mut BTreeMap<u8, f64>, top: usize, said: &[(u8, Vec<f64>)]) -> Vec<u8> {
+fn reference(ratings: &mut SortedMap<u8, f64>, top: usize, said: &[(u8, Vec<f64>)]) -> Vec<u8> {
     let mut ranked = Vec::new();
     for (id, scores) in said {
         let mut sorted = scores.clone();
@@ -177,7 +177,7 @@ fn their_bytes_do_not_change() {
         &3u64.to_le_bytes(),
     ];
     assert_eq!(encode_value(&ratings), bytes.concat());
-    let said = BTreeMap::from([(0, Score(7)), (2, Score(-1))]);
+    let said = SortedMap::from([(0, Score(7)), (2, Score(-1))]);
     let scores = Scores::of(3, &said);
     let bytes = [
         &3u64.to_le_bytes()[..],
@@ -190,7 +190,7 @@ fn their_bytes_do_not_change() {
     assert_eq!(Scores::from_bytes(&bytes, 3), Some(scores));
     assert_eq!(Scores::from_bytes(&bytes, 4), None);
     assert_eq!(Scores::from_bytes(&bytes[..9], 3), None);
-    let full = BTreeMap::from_iter((0..64).map(|at| (at, Score::WORST)));
+    let full = SortedMap::from_iter((0..64).map(|at| (at, Score::WORST)));
     let largest = Scores::of(64, &full).to_bytes().len() as u64;
     assert_eq!(largest, crate::limits::SCORES_BYTES_MAX);
 }
@@ -205,7 +205,7 @@ proptest! {
         rounds in proptest::collection::vec(
             proptest::collection::vec(proptest::collection::vec(-1000i32..1000, 3), 5), 1..20),
     ) {
-        let (mut ratings, mut floats) = (Ratings::default(), BTreeMap::new());
+        let (mut ratings, mut floats) = (Ratings::default(), SortedMap::new());
         for (at, round) in (0..).zip(&rounds) {
             let said: Vec<Judged> = (0..).zip(round).map(|(id, said)| judged(id, said)).collect();
             let of = |said: &Vec<i32>| said.iter().map(|s| f64::from(*s)).collect();

@@ -14,7 +14,7 @@ use crate::{PeerId, Phase, Round, RunId, Signature, Wait};
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// What a daemon says of itself. What it does not know, or does not say, is `None`.
+/// A daemon's claims about itself. A claim that it does not make is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vitals {
     /// Whose vitals these are.
@@ -31,7 +31,7 @@ pub struct Vitals {
     pub round: Round,
     /// The phase of that round.
     pub phase: Phase,
-    /// What it waits for.
+    /// Its present wait.
     pub waiting: Option<WaitingFor>,
     /// Inner steps per second over the last rounds.
     pub steps_per_s: Option<f32>,
@@ -163,7 +163,7 @@ impl fmt::Display for DaemonName {
 /// Vitals, signed by the peer that they name. Hosts sign and check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SignedVitals {
-    /// What is signed.
+    /// The vitals under the signature.
     pub vitals: Vitals,
     /// By `vitals.peer`, over [`SignedVitals::statement`].
     pub signature: Signature,
@@ -247,7 +247,7 @@ impl VitalsMessage {
     /// Reads a message and checks its lengths and ranges, but no signature.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// When the bytes are too many, do not decode, or a length or a value is out of its range.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let message: Self = decode_limited::<_, VITALS_MESSAGE_BYTES_MAX>(bytes)?;
         message.check()?;

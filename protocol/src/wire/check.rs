@@ -121,3 +121,15 @@ impl PeerError {
         Self::Unexpected { what }
     }
 }
+
+/// Makes a family's message of a message in one of these variants.
+macro_rules! family {
+    ($family:ident: $($variant:ident($message:ident)),+) => {$(
+        impl From<$message> for $family {
+            fn from(message: $message) -> Self {
+                Self::$variant(message)
+            }
+        }
+    )+};
+}
+pub(crate) use family;

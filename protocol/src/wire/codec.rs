@@ -9,7 +9,7 @@ use bincode::enc::write::SizeWriter;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// bincode 2 with little-endian, fixed-length integers and a limit of `N` bytes on what is read.
+/// bincode 2 with little-endian, fixed-length integers and a limit of `N` bytes on decoded input.
 const fn config<const N: usize>() -> Configuration<LittleEndian, Fixint, Limit<N>> {
     bincode::config::legacy().with_limit::<N>()
 }
@@ -26,7 +26,7 @@ pub fn encode_value<T: Serialize>(value: &T) -> Vec<u8> {
 /// Decodes what [`encode_value`] wrote; nothing may be left over.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// If there are more than [`VALUE_BYTES_MAX`] bytes, they do not decode, or some are left over.
 pub fn decode_value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
     decode_limited::<_, VALUE_BYTES_MAX>(bytes)
 }
@@ -50,7 +50,7 @@ pub(super) fn count<T: Serialize>(value: &T) -> usize {
 /// Decodes a value of at most `N` bytes that [`encode_value`] wrote; nothing may be left over.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// If there are more than `N` bytes, they do not decode, or some are left over.
 pub fn decode_limited<T: DeserializeOwned, const N: usize>(bytes: &[u8]) -> Result<T, WireError> {
     if bytes.len() > N {
         return Err(WireError::TooLong {

@@ -53,7 +53,7 @@ pub fn frame_bytes(message: &Message) -> usize {
 /// Decodes one frame of any version that this build speaks.
 ///
 /// # Errors
-/// What is wrong with the bytes. Nothing is allocated beyond the frame's own length.
+/// If the bytes are no valid message. Nothing is allocated beyond the frame's own length.
 pub fn decode(frame: &[u8]) -> Result<Message, WireError> {
     decode_within(frame, WireVersions::OURS)
 }

@@ -1,12 +1,12 @@
 //! Messages about who takes part: greetings, addresses, signs of life, rates of links, settings.
 
 use crate::limits::{RECORDS_PER_MESSAGE_MAX, SETTING_KEY_BYTES_MAX, SETTINGS_MAX, VIEW_PEERS_MAX};
+use crate::sorted::SortedMap;
 use crate::wire::check::ok;
 use crate::wire::{PeerRecord, WireError};
 use crate::{Branch, Digest, LayoutHash, PeerId, PlanHash, Round, RunId};
 use core::fmt;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// How far a peer is on its way to its first round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -35,6 +35,21 @@ pub struct Hello {
     pub anchor: Digest,
     /// Set once it takes part in rounds; until then it fetches a state.
     pub ready: bool,
+    /// How far it is on its way to its first round.
+    pub muster: Muster,
+    /// The branch that it is in, after a split of the swarm.
+    pub branch: Option<Box<Branch>>,
+}
+
+/// How far a peer is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Alive {
+    /// The round it is in.
+    pub round: Round,
+    /// Set once it takes part in rounds.
+    pub ready: bool,
+    /// Hash of its anchor.
+    pub anchor: Digest,
     /// How far it is on its way to its first round.
     pub muster: Muster,
     /// The branch that it is in, after a split of the swarm.
@@ -96,18 +111,7 @@ pub enum MembershipMessage {
     /// The sender leaves or refuses the receiver.
     Goodbye(Reason),
     /// A sign of life, and how far the sender is.
-    Alive {
-        /// The round it is in.
-        round: Round,
-        /// Set once it takes part in rounds.
-        ready: bool,
-        /// Hash of its anchor.
-        anchor: Digest,
-        /// How far it is on its way to its first round.
-        muster: Muster,
-        /// The branch that it is in, after a split of the swarm.
-        branch: Option<Box<Branch>>,
-    },
+    Alive(Alive),
     /// The rates of the sender's links.
     Rates(Rates),
     /// The settings on which the sender's model and plan depend, before it refuses the receiver for another
@@ -122,7 +126,7 @@ impl MembershipMessage {
             Self::Hello(_) => "hello",
             Self::Records(_) => "records",
             Self::Goodbye(_) => "goodbye",
-            Self::Alive { .. } => "alive",
+            Self::Alive(_) => "alive",
             Self::Rates(_) => "rates",
             Self::Settings(_) => "settings",
         }
@@ -134,7 +138,7 @@ impl MembershipMessage {
                 ok(records.len() <= RECORDS_PER_MESSAGE_MAX, "records")?;
                 records.iter().try_for_each(PeerRecord::check)
             }
-            Self::Hello(Hello { branch, .. }) | Self::Alive { branch, .. } => {
+            Self::Hello(Hello { branch, .. }) | Self::Alive(Alive { branch, .. }) => {
                 branch.as_ref().map_or(Ok(()), |branch| branch.check())
             }
             Self::Rates(rates) => rates.check(),
@@ -189,12 +193,12 @@ impl Setting {
 
     /// The keys in which two lists differ, in order: with another value, or in one of them alone.
     pub fn differing<'a>(ours: &'a [Self], theirs: &'a [Self]) -> Vec<&'a str> {
-        let by_key = |all: &'a [Self]| -> BTreeMap<&'a str, u64> {
+        let by_key = |all: &'a [Self]| -> SortedMap<&'a str, u64> {
             let all = all.iter();
             all.map(|s| (s.key.as_str(), s.fingerprint)).collect()
         };
         let (ours, theirs) = (by_key(ours), by_key(theirs));
-        let keys: BTreeMap<&str, ()> = ours
+        let keys: SortedMap<&str, ()> = ours
             .keys()
             .chain(theirs.keys())
             .map(|key| (*key, ()))

@@ -4,7 +4,7 @@
 use crate::exchange::{AgreedMessage, ExchangeMessage};
 use crate::limits::STATE_BYTES_MAX;
 use crate::wire::check::ok;
-use crate::wire::{MembershipMessage, PeerRecord, WIRE_VERSION_OLDEST, WireError};
+use crate::wire::{MembershipMessage, PeerRecord, WIRE_VERSION_OLDEST, WireError, family};
 use crate::{Base, Digest, FoundingMessage, PeerId, Round, RunId, Signed, StateId};
 use serde::{Deserialize, Serialize};
 
@@ -113,28 +113,21 @@ impl Message {
     }
 }
 
-impl From<MembershipMessage> for Message {
-    fn from(message: MembershipMessage) -> Self {
-        Self::Membership(message)
-    }
-}
-
-impl From<FoundingMessage> for Message {
-    fn from(message: FoundingMessage) -> Self {
-        Self::Founding(message)
-    }
-}
-
-impl From<TransferMessage> for Message {
-    fn from(message: TransferMessage) -> Self {
-        Self::Transfer(message)
-    }
-}
+family!(Message: Membership(MembershipMessage), Founding(FoundingMessage), Transfer(TransferMessage));
 
 impl<M: Into<ExchangeMessage>> From<M> for Message {
     fn from(message: M) -> Self {
         Self::Exchange(message.into())
     }
+}
+
+/// A state that a donor offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Offer {
+    /// The state.
+    pub state: StateId,
+    /// One hash over the parameters in it.
+    pub anchor: Digest,
 }
 
 /// A message between a peer that catches up and one that helps it.
@@ -146,12 +139,7 @@ pub enum TransferMessage {
         at_least: Round,
     },
     /// A state that can be fetched from the sender.
-    StateOffer {
-        /// The state.
-        state: StateId,
-        /// One hash over the parameters in it.
-        anchor: Digest,
-    },
+    StateOffer(Offer),
     /// The sender has no state to give.
     StateRefuse,
     /// Asks for the decisions of a past round.
@@ -183,7 +171,7 @@ impl TransferMessage {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::StateAsk { .. } => "state-ask",
-            Self::StateOffer { .. } => "state-offer",
+            Self::StateOffer(_) => "state-offer",
             Self::StateRefuse => "state-refuse",
             Self::HistoryAsk { .. } => "history-ask",
             Self::HistoryRefuse { .. } => "history-refuse",
@@ -194,7 +182,7 @@ impl TransferMessage {
 
     pub(super) fn check(&self) -> Result<(), WireError> {
         match self {
-            Self::StateOffer { state, .. } => ok(state.bytes <= STATE_BYTES_MAX, "state.bytes"),
+            Self::StateOffer(offer) => ok(offer.state.bytes <= STATE_BYTES_MAX, "state.bytes"),
             Self::StateAsk { .. }
             | Self::StateRefuse
             | Self::HistoryAsk { .. }

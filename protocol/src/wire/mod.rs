@@ -14,14 +14,15 @@ mod version;
 
 pub use crate::exchange::{
     AgreedMessage, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage,
-    FragmentMessage, GridMessage, Held, Member, MergeSide, Pledge, Promise, PullMessage, Said,
-    Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate,
-    Whereabouts, value_of,
+    FragmentMessage, GridMessage, Head, Held, Member, MergeSide, Pledge, Promise, Proposal,
+    Proposed, PullMessage, Said, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup,
+    SignedMessage, Stated, VoteCertificate, Whereabouts, value_of,
 };
 pub use check::WireError;
+pub(crate) use check::family;
 pub use codec::{canonical, decode_limited, decode_value, encode_value};
 pub use frame::{decode, decode_within, encode, encode_for, frame_bytes};
-pub use membership::{Hello, MembershipMessage, Muster, Rates, Reason, Setting};
-pub use message::{Message, TransferMessage};
+pub use membership::{Alive, Hello, MembershipMessage, Muster, Rates, Reason, Setting};
+pub use message::{Message, Offer, TransferMessage};
 pub use record::{PeerRecord, RecordFields};
 pub use version::{WIRE_VERSION, WIRE_VERSION_OLDEST, WireVersion, WireVersions};

@@ -58,7 +58,7 @@ impl WireVersions {
         Self { oldest, newest }
     }
 
-    /// Whether a version is one of them.
+    /// Returns `true` if a version is one of them.
     pub const fn has(&self, version: u8) -> bool {
         self.oldest <= version && version <= self.newest
     }
@@ -69,7 +69,7 @@ impl WireVersions {
         (self.has(newest) && other.has(newest)).then_some(WireVersion(newest))
     }
 
-    /// Whether all of them are older than all of the others.
+    /// Returns `true` if all of them are older than all of the others.
     pub const fn is_before(&self, other: &Self) -> bool {
         self.newest < other.oldest
     }

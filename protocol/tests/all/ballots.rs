@@ -1,16 +1,11 @@
 //! Ballots of a group whose members sign: one member that lies takes none of them.
 
-#![allow(
-    unreachable_pub,
-    reason = "every test file uses its own part of the helpers"
-)]
-
 use crate::common::one::{One, honest};
 use crate::common::{config, peer, plan};
 use murmurate_protocol::limits::BALLOTS_SIGNED_MAX;
 use murmurate_protocol::wire::{
-    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, Seat,
-    SignedMessage,
+    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Proposal, Scoped,
+    Seat, SignedMessage,
 };
 use murmurate_protocol::{ExchangeKind, FragmentId, GroupTag, Output, Phase, Round};
 use std::collections::BTreeSet;
@@ -64,7 +59,7 @@ fn join(one: &mut One, others: [u8; 3]) -> Result<GroupTag, u8> {
         one.hear(peer(id), ready);
     }
     let proposed = forming(one).into_iter().find_map(|said| match said {
-        FormingMessage::SignedPropose { term, .. } => Some(term),
+        FormingMessage::SignedPropose(proposal) => Some(proposal.term),
         _ => None,
     });
     if let Some(term) = proposed {
@@ -74,14 +69,14 @@ fn join(one: &mut One, others: [u8; 3]) -> Result<GroupTag, u8> {
     let mut members: Vec<Seat> = others.map(of).into_iter().chain([own]).collect();
     members.sort_by_key(|seat| seat.peer);
     for id in others {
-        let proposal = FormingMessage::SignedPropose {
+        let proposal = Proposal {
             round,
             term: 0,
             seats: 4,
             anchor,
             members: members.clone(),
         };
-        one.hear(peer(id), proposal);
+        one.hear(peer(id), FormingMessage::SignedPropose(proposal));
     }
     let joined = forming(one).into_iter().find_map(|said| match said {
         FormingMessage::Joined { group, .. } => Some(group),

@@ -1,15 +1,6 @@
 //! The all-reduce with agreement, member by member: deaths at the worst moments, liars, and slices
 //! that no member needs any more.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::too_many_lines,
-    clippy::type_complexity,
-    clippy::collapsible_match,
-    reason = "tests read settings of their own, and list one case after the other"
-)]
-
 use crate::common::club::Club;
 use crate::common::peer;
 use murmurate_protocol::limits::{HISTORY_ROUNDS_MAX, SCORE_MAX};
@@ -251,12 +242,7 @@ fn peers_outside_a_group_cannot_decide_repair_or_void_its_exchange() {
         },
         FragmentMessage::Decided {
             ballot: 0,
-            members: vec![Member {
-                peer: peer(1),
-                weight: 1.0,
-                taken: None,
-                loss: None,
-            }],
+            members: vec![Member::new(peer(1), 1.0)],
             versions: vec![version; 3],
         },
     ];

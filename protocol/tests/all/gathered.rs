@@ -1,15 +1,6 @@
 //! Gathered contributions and parameter servers in step, member by member: what is decided when
 //! a member dies at the worst moment, and how many messages it takes.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::too_many_lines,
-    clippy::type_complexity,
-    clippy::collapsible_match,
-    reason = "tests read settings of their own, and list one case after the other"
-)]
-
 use crate::common::club::Club;
 use crate::common::peer;
 use core::time::Duration;

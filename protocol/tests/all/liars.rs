@@ -1,18 +1,13 @@
 //! Peers that lie about groups and weights, and how an honest peer reacts.
 
-#![allow(
-    unreachable_pub,
-    reason = "every test file uses its own part of the helpers"
-)]
-
 use crate::common::one::{One, honest};
 use crate::common::peer;
 use murmurate_protocol::wire::{
-    AgreedMessage, ExchangeMessage, FormingMessage, Member, Message, Said,
+    AgreedMessage, ExchangeMessage, FormingMessage, Member, Message, Proposed,
 };
 use murmurate_protocol::{
-    AgreementPlan, Attempt, Digest, Event, ExchangeKind, FragmentId, GroupTag, Input, Order,
-    Output, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag,
+    AgreementPlan, Attempt, Combination, Digest, Event, ExchangeKind, FragmentId, GroupTag, Input,
+    Order, Output, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag,
 };
 
 /// Peer 0, which has met peers 1 to `others` and has trained on eight samples.
@@ -24,17 +19,12 @@ fn ready(others: u8) -> One {
 }
 
 fn propose(members: &[(u8, f64)]) -> FormingMessage {
-    let member = |(id, weight): &(u8, f64)| Member {
-        peer: peer(*id),
-        weight: *weight,
-        taken: None,
-        loss: None,
-    };
-    FormingMessage::Propose {
+    let member = |(id, weight): &(u8, f64)| Member::new(peer(*id), *weight);
+    FormingMessage::Propose(Proposed {
         round: Round(0),
         term: 0,
         members: members.iter().map(member).collect(),
-    }
+    })
 }
 
 /// Whether the peer is in a group, how many rules it saw broken, and what it declined.
@@ -60,7 +50,7 @@ fn forming(output: &Output) -> Option<(PeerId, &FormingMessage)> {
 fn proposals(one: &One) -> Vec<Vec<Member>> {
     let sent = one.outputs.iter().filter_map(forming);
     sent.filter_map(|(_, message)| match message {
-        FormingMessage::Propose { members, .. } => Some(members.clone()),
+        FormingMessage::Propose(proposed) => Some(proposed.members.clone()),
         _ => None,
     })
     .collect()
@@ -96,19 +86,7 @@ fn a_proposer_with_another_anchor_is_not_followed() {
     let mut one = ready(3);
     let anchor = Digest::of(b"another");
     let (round, weight) = (Round(0), 8.0);
-    one.hear(
-        peer(1),
-        FormingMessage::Ready {
-            round,
-            said: Said {
-                weight,
-                taken: None,
-                loss: None,
-            },
-            anchor,
-            proposes: true,
-        },
-    );
+    one.hear(peer(1), crate::common::ready(round, weight, anchor, true));
     one.hear(peer(1), propose(&[(0, 8.0), (1, 8.0), (2, 8.0), (3, 8.0)]));
     assert_eq!(seen(&one), (false, 0, 1));
 }
@@ -126,16 +104,7 @@ fn rivalled(first: u8) -> One {
         let (round, anchor) = (Round(0), one.peer.digest());
         one.hear(
             peer(id),
-            FormingMessage::Ready {
-                round,
-                said: Said {
-                    weight,
-                    taken: None,
-                    loss: None,
-                },
-                anchor,
-                proposes: id == first,
-            },
+            crate::common::ready(round, weight, anchor, id == first),
         );
     }
     one
@@ -152,7 +121,7 @@ fn a_refused_proposer_is_not_waited_for() {
     }
     // No time has passed.
     let sent = proposals(&one);
-    let weights: Vec<f64> = sent[0].iter().map(|member| member.weight).collect();
+    let weights: Vec<f64> = sent[0].iter().map(|member| member.said.weight).collect();
     assert_eq!(weights, [8.0, 16.0, 8.0, 8.0, 8.0, 8.0, 8.0, 8.0]);
 }
 
@@ -218,7 +187,7 @@ fn an_owner_does_not_reduce_too_few_contributions() {
         });
         // The deadline for the others passes.
         (0..10).for_each(|_| one.pass(1));
-        let reduced = |o: &Output| matches!(o, Output::Order { order: Order::Reduce { inputs, .. }, .. } if inputs.len() == 2);
+        let reduced = |o: &Output| matches!(o, Output::Order { order: Order::Combine { how: Combination::Reduce(inputs), .. }, .. } if inputs.len() == 2);
         assert_eq!(one.outputs.iter().any(reduced), reduces, "{least}");
     }
 }

@@ -1,27 +1,18 @@
 //! Membership against a single peer that may say anything: it cannot crash or move the others.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::too_many_lines,
-    clippy::type_complexity,
-    clippy::collapsible_match,
-    reason = "tests read settings of their own, and list one case after the other"
-)]
-
 use crate::common::one::{One, honest};
-use crate::common::{peer, plan};
+use crate::common::{peer, plan, ready};
 use core::time::Duration;
 use murmurate_protocol::limits::{
     ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, PIN_LIFETIME, RECORD_ADDRESSES_MAX, RECORD_LIFETIME,
 };
 use murmurate_protocol::wire::{
-    CellsMessage, ExchangeMessage, FormingMessage, Hello, MembershipMessage, Message, Muster,
-    PeerRecord, Reason, RecordFields, Said, TransferMessage, encode,
+    Alive, CellsMessage, ExchangeMessage, FormingMessage, Hello, MembershipMessage, Message,
+    Muster, Offer, PeerRecord, Reason, RecordFields, TransferMessage, encode,
 };
 use murmurate_protocol::{
     Axes, Contribution, Digest, Done, Event, ExchangeKind, FetchId, Grouping, Input, Order, Output,
-    PeerId, Phase, PlanHash, Round, RunId, StateId, Time,
+    PeerId, Phase, PlanHash, Round, RunId, StateId, Time, Unneeded,
 };
 
 #[test]
@@ -104,17 +95,17 @@ fn a_peer_begins_only_after_the_others_have_met_as_many() {
         one.feed(Input::LinkUp(peer(1)));
         one.hear(peer(1), MembershipMessage::Hello(waiting.clone()));
         assert_eq!(one.peer.phase(), Phase::Join);
-        let told = |o: &Output| matches!(o, Output::Send { message: Message::Membership(MembershipMessage::Alive { muster, .. }), .. } if *muster == Muster::Met);
+        let told = |o: &Output| matches!(o, Output::Send { message: Message::Membership(MembershipMessage::Alive(Alive { muster, .. })), .. } if *muster == Muster::Met);
         assert!(one.outputs.iter().any(told), "the other may begin");
         one.hear(
             peer(1),
-            MembershipMessage::Alive {
+            MembershipMessage::Alive(Alive {
                 round: Round(0),
                 ready: true,
                 anchor: waiting.anchor,
                 muster: theirs,
                 branch: None,
-            },
+            }),
         );
         assert_eq!(one.peer.phase() == Phase::Train, begins, "{theirs:?}");
         one.pass(600);
@@ -130,27 +121,15 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
         let (round, anchor) = (Round(u64::MAX), Digest::of(b"far"));
         one.hear(
             peer(1),
-            MembershipMessage::Alive {
+            MembershipMessage::Alive(Alive {
                 round,
                 ready: true,
                 muster: Muster::Begun,
                 anchor,
                 branch: None,
-            },
+            }),
         );
-        one.hear(
-            peer(1),
-            FormingMessage::Ready {
-                round,
-                said: Said {
-                    weight: 1.0,
-                    taken: None,
-                    loss: None,
-                },
-                anchor,
-                proposes: true,
-            },
-        );
+        one.hear(peer(1), ready(round, 1.0, anchor, true));
         one.work(honest);
         one.pass(600);
         assert!(one.peer.round() < Round(10));
@@ -206,11 +185,7 @@ fn a_peer_with_this_peer_s_identity_is_not_spoken_to() {
 
 #[test]
 fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
-    let state = StateId {
-        round: Round(3),
-        root: Digest::of(b"state"),
-        bytes: 900,
-    };
+    let state = state(3, b"state", 900);
     let mut newcomer = One::new(ExchangeKind::AllReduce);
     newcomer.feed(Input::LinkUp(peer(1)));
     let mut hello = newcomer.hello();
@@ -235,7 +210,7 @@ fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
     let mut donor = One::new(ExchangeKind::AllReduce);
     donor.meet(peer(1));
     let at_least = Round(0);
-    let unpinned = |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Unpin { .. }));
+    let unpinned = |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Forget(Unneeded::Pinned(_))));
     donor.hear(peer(1), TransferMessage::StateAsk { at_least });
     donor.work(|order| match order {
         Order::Pin { round, .. } => Some(Done::Pinned(StateId {
@@ -260,11 +235,7 @@ fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
 
 #[test]
 fn a_peer_that_takes_over_a_state_no_longer_serves_its_old_one() {
-    let state = |root: &[u8]| StateId {
-        round: Round(0),
-        root: Digest::of(root),
-        bytes: 900,
-    };
+    let state = |root: &[u8]| state(0, root, 900);
     let mut one = One::new(ExchangeKind::AllReduce);
     one.meet(peer(1));
     let at_least = Round(0);
@@ -280,20 +251,8 @@ fn a_peer_that_takes_over_a_state_no_longer_serves_its_old_one() {
     let taken = state(b"after");
     one.hear(peer(1), offer(taken));
     one.outputs.clear();
-    one.feed(Input::Fetched {
-        what: FetchId::State(taken),
-        meta: None,
-        digest: None,
-    });
-    let digests = vec![Digest::of(b"taken over"); one.peer.plan().fragments.len()];
-    one.work(|order| match order {
-        Order::Load { state } if *state == taken => Some(Done::Loaded {
-            digests: digests.clone(),
-            note: Vec::new(),
-        }),
-        _ => None,
-    });
-    let unpins = |o: &Output| matches!(o, Output::Order { order, .. } if *order == Order::Unpin { round: Round(0) });
+    takes_over(&mut one, taken);
+    let unpins = |o: &Output| matches!(o, Output::Order { order, .. } if *order == Order::Forget(Unneeded::Pinned(Round(0))));
     assert!(one.outputs.iter().any(unpins), "{:?}", one.outputs);
     // A peer that asks now gets the state that is held now.
     one.outputs.clear();
@@ -351,11 +310,7 @@ fn a_newcomer_asks_peers_that_it_meets_while_the_first_has_not_answered() {
 /// Only those that gave a state keep the rounds since, however large these are.
 #[test]
 fn what_was_decided_since_a_state_is_asked_of_its_donors() {
-    let state = StateId {
-        round: Round(2),
-        root: Digest::of(b"state"),
-        bytes: 900,
-    };
+    let state = state(2, b"state", 900);
     let mut one = newcomer_of_five();
     for id in [1, 2] {
         one.hear(peer(id), offer(state));
@@ -365,19 +320,7 @@ fn what_was_decided_since_a_state_is_asked_of_its_donors() {
     }
     assert_eq!(fetches_of(&one), 1, "{:?}", one.outputs);
     one.outputs.clear();
-    one.feed(Input::Fetched {
-        what: FetchId::State(state),
-        meta: None,
-        digest: None,
-    });
-    let digests = vec![Digest::of(b"taken over"); one.peer.plan().fragments.len()];
-    one.work(|order| match order {
-        Order::Load { .. } => Some(Done::Loaded {
-            digests: digests.clone(),
-            note: Vec::new(),
-        }),
-        _ => None,
-    });
+    takes_over(&mut one, state);
     let asked = one.outputs.iter().find_map(|o| match o {
         Output::Send {
             to,
@@ -391,11 +334,7 @@ fn what_was_decided_since_a_state_is_asked_of_its_donors() {
 /// A donor that exchanges a round answers when that has ended, and a machine may be overloaded.
 #[test]
 fn a_state_that_is_offered_late_is_taken() {
-    let state = StateId {
-        round: Round(3),
-        root: Digest::of(b"state"),
-        bytes: 900,
-    };
+    let state = state(3, b"state", 900);
     let mut one = newcomer_of_five();
     let first = donors_asked(&one);
     let still_asked = |one: &One| donors_asked(one).iter().any(|peer| first.contains(peer));
@@ -412,11 +351,7 @@ fn a_state_that_is_offered_late_is_taken() {
 
 #[test]
 fn a_state_that_no_plan_allows_is_refused_and_noted() {
-    let state = StateId {
-        round: Round(3),
-        root: Digest::of(b"state"),
-        bytes: u64::MAX,
-    };
+    let state = state(3, b"state", u64::MAX);
     let mut one = newcomer_of_five();
     one.outputs.clear();
     for id in 1..=5 {
@@ -452,10 +387,36 @@ fn a_cell_larger_than_the_plan_deals_is_refused() {
     }
 }
 
+/// A state.
+fn state(round: u64, root: &[u8], bytes: u64) -> StateId {
+    StateId {
+        round: Round(round),
+        root: Digest::of(root),
+        bytes,
+    }
+}
+
+/// A state is fetched and loaded.
+fn takes_over(one: &mut One, taken: StateId) {
+    one.feed(Input::Fetched {
+        what: FetchId::State(taken),
+        meta: None,
+        digest: None,
+    });
+    let digests = vec![Digest::of(b"taken over"); one.peer.plan().fragments.len()];
+    one.work(|order| match order {
+        Order::Load { state } if *state == taken => Some(Done::Loaded {
+            digests: digests.clone(),
+            note: Vec::new(),
+        }),
+        _ => None,
+    });
+}
+
 /// An offer of a state. Without liars it does not matter which anchor it names.
 fn offer(state: StateId) -> TransferMessage {
     let anchor = Digest::of(b"any");
-    TransferMessage::StateOffer { state, anchor }
+    TransferMessage::StateOffer(Offer { state, anchor })
 }
 
 /// The reports about clocks among the outputs.

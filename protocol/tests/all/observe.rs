@@ -1,15 +1,12 @@
 //! Peers that only observe: they follow, and no one waits for them or believes what they say.
 
-#![allow(
-    unreachable_pub,
-    reason = "every test file uses its own part of the helpers"
-)]
-
 use crate::common::club::Club;
 use crate::common::one::{One, honest};
-use crate::common::{peer, plan};
+use crate::common::{peer, plan, ready};
 use core::time::Duration;
-use murmurate_protocol::wire::{FormingMessage, Member, MembershipMessage, Muster, Said};
+use murmurate_protocol::wire::{
+    Alive, FormingMessage, Member, MembershipMessage, Muster, Proposed,
+};
 use murmurate_protocol::{Digest, Event, ExchangeKind, Input, Output, Phase, Round};
 
 fn club(rounds: u64) -> Club {
@@ -96,14 +93,14 @@ fn met_an_observer() -> One {
     one.hear(peer(3), hello);
     assert_eq!(one.peer.phase(), Phase::Join, "it begins with no observer");
     (1..=2).for_each(|id| one.meet(peer(id)));
-    let alive = MembershipMessage::Alive {
+    let alive = Alive {
         round: Round(9),
         ready: true,
         anchor: Digest::of(b"another"),
         muster: Muster::Begun,
         branch: None,
     };
-    one.hear(peer(3), alive);
+    one.hear(peer(3), MembershipMessage::Alive(alive));
     one.work(honest);
     one
 }
@@ -114,32 +111,15 @@ fn what_an_observer_says_about_rounds_is_a_broken_rule() {
     assert!(one.peer.view().live().all(|(id, _)| id != peer(3)));
     assert!(one.peer.view().audience().any(|(id, _)| id == peer(3)));
     let told = |output: &Output| matches!(output, Output::Send { to, message } if *to == peer(3) && message.round().is_some());
-    let members = [0, 3].map(|id| Member {
-        peer: peer(id),
-        weight: 8.0,
-        taken: None,
-        loss: None,
-    });
+    let members = [0, 3].map(|id| Member::new(peer(id), 8.0));
     one.outputs.clear();
-    let propose = FormingMessage::Propose {
+    let propose = FormingMessage::Propose(Proposed {
         round: Round(0),
         term: 0,
         members: members.to_vec(),
-    };
+    });
     one.hear(peer(3), propose);
-    one.hear(
-        peer(3),
-        FormingMessage::Ready {
-            round: Round(0),
-            said: Said {
-                weight: 8.0,
-                taken: None,
-                loss: None,
-            },
-            anchor: one.peer.digest(),
-            proposes: true,
-        },
-    );
+    one.hear(peer(3), ready(Round(0), 8.0, one.peer.digest(), true));
     let broken = |output: &&Output| matches!(output, Output::Emit(Event::Misbehaved { .. }));
     assert_eq!(one.outputs.iter().filter(broken).count(), 2);
     assert!(!one.outputs.iter().any(told));

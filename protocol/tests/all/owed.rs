@@ -1,16 +1,9 @@
 //! A straggler that replays a round: who owes it slices for too long holds it no longer than it must.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::type_complexity,
-    reason = "tests read settings of their own, and use parts of what is common"
-)]
-
 use crate::common::one::{One, honest};
 use crate::common::{config, peer, plan};
 use murmurate_protocol::wire::{
-    FormingMessage, FragmentMessage, Member, MembershipMessage, Message, Muster, Scoped,
+    Alive, FormingMessage, FragmentMessage, Member, MembershipMessage, Message, Muster, Scoped,
     ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
@@ -34,12 +27,7 @@ fn replaying(ahead: &[u8]) -> One {
     one.hear(donor, FormingMessage::Behind { round, resync });
     assert_eq!(asked_for_history(&one), [donor]);
     one.outputs.clear();
-    let members = (1..3).map(|id| Member {
-        peer: peer(id),
-        weight: 8.0,
-        taken: None,
-        loss: None,
-    });
+    let members = (1..3).map(|id| Member::new(peer(id), 8.0));
     let versions = (0..2u8).map(|shard| ShardVersion {
         owner: peer(shard + 1),
         attempt: Attempt::FIRST,
@@ -61,14 +49,14 @@ fn replaying(ahead: &[u8]) -> One {
 }
 
 fn is_ahead(one: &mut One, id: u8) {
-    let alive = MembershipMessage::Alive {
+    let alive = Alive {
         round: Round(1),
         ready: true,
         anchor: Digest::of(b"of round 1"),
         muster: Muster::Begun,
         branch: None,
     };
-    one.hear(peer(id), alive);
+    one.hear(peer(id), MembershipMessage::Alive(alive));
 }
 
 fn bytes(shard: u8) -> Digest {

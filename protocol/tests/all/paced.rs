@@ -1,15 +1,6 @@
 //! Rounds whose inner steps follow from the loss that the members agree on: all take the same number,
 //! whatever one of them claims.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::too_many_lines,
-    clippy::type_complexity,
-    clippy::collapsible_match,
-    reason = "tests read settings of their own, and list one case after the other"
-)]
-
 use crate::common::club::Club;
 use crate::common::one::One;
 use crate::common::{peer, plan};

@@ -1,11 +1,7 @@
 //! Properties of the wire and of the peer under arbitrary inputs.
-
-#![allow(
-    unreachable_pub,
+#![expect(
     clippy::disallowed_methods,
     clippy::too_many_lines,
-    clippy::type_complexity,
-    clippy::collapsible_match,
     reason = "tests read settings of their own, and list one case after the other"
 )]
 
@@ -282,11 +278,7 @@ impl Driven {
             count += 1;
             match output {
                 Output::Order { id, order } => match order {
-                    Order::Settle { .. }
-                    | Order::Release { .. }
-                    | Order::Unpin { .. }
-                    | Order::BreakOff { .. }
-                    | Order::ForgetReplicas { .. } => {}
+                    Order::Settle { .. } | Order::Release { .. } | Order::Forget(_) => {}
                     order => self.orders.push_back((id, order)),
                 },
                 Output::Push {
@@ -365,32 +357,14 @@ impl Driven {
     fn answer(order: &Order, fails: bool) -> Done {
         let digest = Digest::from_bytes([2; 32]);
         if fails {
-            return Done::Failed(match order {
-                Order::MoveCenter { inputs, .. } if !inputs.is_empty() => WorkError::BadSlice {
-                    slice: inputs[0].0,
-                    origin: inputs[0].0.origin,
-                    reason: "made up".to_owned(),
+            let reason = "made up".to_owned();
+            return Done::Failed(match order.inputs().first() {
+                Some(slice) => WorkError::BadSlice {
+                    slice: *slice,
+                    origin: slice.origin,
+                    reason,
                 },
-                Order::Reduce { inputs, .. }
-                | Order::Average { inputs, .. }
-                | Order::Mix { inputs, .. }
-                | Order::MixReplicas { inputs, .. }
-                | Order::Gather { inputs, .. }
-                | Order::EncodeRelayed { inputs, .. }
-                | Order::SumRow { inputs, .. }
-                | Order::EncodeBasis { inputs, .. }
-                | Order::EncodeJoined { inputs, .. }
-                    if !inputs.is_empty() =>
-                {
-                    WorkError::BadSlice {
-                        slice: inputs[0].0,
-                        origin: inputs[0].0.origin,
-                        reason: "made up".to_owned(),
-                    }
-                }
-                _ => WorkError::Storage {
-                    reason: "made up".to_owned(),
-                },
+                None => WorkError::Storage { reason },
             });
         }
         match order {
@@ -399,24 +373,13 @@ impl Driven {
                 samples: 8,
                 ..TrainSummary::default()
             }),
-            Order::Encode { .. }
-            | Order::EncodeRelayed { .. }
-            | Order::EncodeBasis { .. }
-            | Order::EncodeSecond { .. }
-            | Order::EncodeJoined { .. }
-            | Order::Bundle { .. } => Done::Encoded {
+            Order::Encode { .. } => Done::Encoded {
                 bytes: 48,
                 digest: Some(digest),
             },
-            Order::Reduce { .. }
-            | Order::Average { .. }
-            | Order::Mix { .. }
-            | Order::MixReplicas { .. }
-            | Order::ResetCenter { .. }
-            | Order::SumRow { .. }
-            | Order::MoveCenter { .. } => Done::Combined,
+            Order::Combine { .. } => Done::Combined,
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
-            Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
+            Order::Save { .. } => Done::Saved,
             Order::Pin { round, .. } => Done::Pinned(StateId {
                 round: *round,
                 root: digest,

@@ -1,11 +1,6 @@
 //! Records of random clubs repeat to the bit. Damaged, foreign and shortened records are recognized
 //! and never panic.
 
-#![allow(
-    unreachable_pub,
-    reason = "every test file uses its own part of what they share"
-)]
-
 use crate::common::club::{Club, Tape};
 use crate::common::{any_message, any_peer, config, peer, plan};
 use murmurate_protocol::record::{

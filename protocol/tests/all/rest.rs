@@ -1,18 +1,10 @@
 //! A swarm that was restarted as a whole, and one member that lies: with which state it goes on.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::type_complexity,
-    reason = "tests read settings of their own, and use parts of what is common"
-)]
-
-use crate::common::one::One;
+use crate::common::one::{One, asked_for_a_state, trains};
 use crate::common::{config, peer, plan};
-use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster, TransferMessage};
+use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster, Offer, TransferMessage};
 use murmurate_protocol::{
-    Base, Digest, ExchangeKind, FetchId, Input, Order, Output, PeerId, Round, SNAPSHOT_VERSION,
-    Snapshot, StateId,
+    Base, Digest, ExchangeKind, FetchId, Input, Output, Round, SNAPSHOT_VERSION, Snapshot, StateId,
 };
 
 /// The true parameters with which a round began.
@@ -77,27 +69,6 @@ fn answers(one: &mut One, id: u8, began: u64) {
     }
 }
 
-fn asked_for_a_state(one: &One) -> Vec<(PeerId, Round)> {
-    let ask = |output: &Output| match output {
-        Output::Send {
-            to,
-            message: Message::Transfer(TransferMessage::StateAsk { at_least }),
-        } => Some((*to, *at_least)),
-        _ => None,
-    };
-    one.outputs.iter().filter_map(ask).collect()
-}
-
-fn trains(one: &One) -> Option<Round> {
-    one.outputs.iter().find_map(|output| match output {
-        Output::Order {
-            order: Order::Train { round, .. },
-            ..
-        } => Some(*round),
-        _ => None,
-    })
-}
-
 /// A member offers a state. Returns whether it is fetched.
 fn offered(one: &mut One, id: u8, state: Base) -> bool {
     let what = StateId {
@@ -108,10 +79,10 @@ fn offered(one: &mut One, id: u8, state: Base) -> bool {
     let anchor = state.anchor;
     one.hear(
         peer(id),
-        TransferMessage::StateOffer {
+        TransferMessage::StateOffer(Offer {
             state: what,
             anchor,
-        },
+        }),
     );
     let fetch = |output: &Output| matches!(output, Output::Fetch { what: FetchId::State(got), .. } if *got == what);
     one.outputs.iter().any(fetch)

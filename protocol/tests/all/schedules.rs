@@ -2,16 +2,7 @@
 //! mean of a stated set (the club compares every applied aggregate with what its member said it
 //! decided), whichever member dies, stalls or lies, and at whichever message.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::too_many_lines,
-    clippy::type_complexity,
-    clippy::collapsible_match,
-    reason = "tests read settings of their own, and list one case after the other"
-)]
-
-use crate::common::club::Club;
+use crate::common::club::{Club, lose_slices, lose_words};
 use crate::common::peer;
 use crate::seeds::seeds;
 use core::time::Duration;
@@ -66,17 +57,7 @@ fn together(club: &mut Club) {
     club.run_until(600, |club| finished(club) && one(club));
     assert!(finished(club), "at {}", club.now);
     club.anchor();
-    for event in club.members.values().flat_map(|m| &m.events) {
-        if let Event::Waited {
-            wait,
-            waited,
-            allowed,
-            ..
-        } = event
-        {
-            assert!(waited <= allowed, "{wait:?}: {waited:?} of {allowed:?}");
-        }
-    }
+    club.assert_waits();
 }
 
 #[test]
@@ -173,23 +154,8 @@ fn whatever_is_lost_survivors_hold_the_same_bits() {
     for schedule in schedules() {
         for seed in seeds(100) {
             let mut club = Club::scheduled(5, schedule, 4);
-            let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-            club.fate = Box::new(move |_, _, slice| {
-                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                Some(match (slice.round.0, draw >> 60) {
-                    (1, 0) => PushOutcome::Unknown,
-                    (1, 1) => PushOutcome::Refused,
-                    (1, 2..5) => PushOutcome::Lost,
-                    _ => PushOutcome::Delivered,
-                })
-            });
-            let mut draw = seed.wrapping_mul(0xd134_2543_de82_ef95) | 1;
-            club.hears = Box::new(move |_, _, message| {
-                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let lossy = matches!(message.name(), "vote" | "reduced")
-                    && message.round() == Some(Round(1));
-                !lossy || draw >> 61 != 0
-            });
+            lose_slices(&mut club, seed);
+            lose_words(&mut club, seed, |name| ["vote", "reduced"].contains(&name));
             together(&mut club);
         }
     }
@@ -219,6 +185,25 @@ enum Kind {
     Prepare,
     Promise,
     Repair,
+}
+
+/// What members of a schedule send.
+const KINDS: [Kind; 5] = [
+    Kind::Contribution,
+    Kind::Partial,
+    Kind::Aggregate,
+    Kind::Reduced,
+    Kind::Vote,
+];
+
+const MOMENTS: [Moment; 3] = [Moment::Before, Moment::During, Moment::After];
+
+/// Each of these kinds, at each moment, by each of `n` members.
+fn deaths(n: u8, kinds: &[Kind]) -> impl Iterator<Item = (u8, Kind, Moment)> {
+    let kinds = kinds
+        .iter()
+        .flat_map(|kind| MOMENTS.map(|moment| (*kind, moment)));
+    kinds.flat_map(move |(kind, moment)| (1..=n).map(move |victim| (victim, kind, moment)))
 }
 
 fn kind_of_slice(slice: &SliceId) -> Kind {
@@ -321,29 +306,11 @@ fn agreed(club: &Club, what: &str) {
 
 #[test]
 fn a_death_at_any_message_leaves_survivors_with_the_same_bits() {
-    let kinds = [
-        Kind::Contribution,
-        Kind::Partial,
-        Kind::Aggregate,
-        Kind::Reduced,
-        Kind::Vote,
-    ];
     for schedule in schedules() {
         for n in [3, 4, 6, 7] {
-            for kind in kinds {
-                for moment in [Moment::Before, Moment::During, Moment::After] {
-                    for victim in 1..=n {
-                        let mut club = Club::scheduled(n, schedule, 3);
-                        arm(&mut club, &[(Some(peer(victim)), kind, moment)]);
-                        together(&mut club);
-                        let what = format!("{schedule:?} {n} {kind:?} {moment:?} {victim}");
-                        agreed(&club, &what);
-                        let lives = club.members.len();
-                        assert!(lives + 1 >= usize::from(n), "{what}");
-                        assert_eq!(club.decided(1).len(), lives, "{what}");
-                        assert_eq!(club.decided(2).len(), lives, "{what}");
-                    }
-                }
+            for death in deaths(n, &KINDS) {
+                let mut club = Club::scheduled(n, schedule, 3);
+                all_decide(&mut club, death, &format!("{schedule:?} {n} {death:?}"));
             }
         }
     }
@@ -408,22 +375,10 @@ fn islands_of_interleaved_sites_send_each_sum_once_between_them() {
 
 #[test]
 fn a_death_at_any_message_between_sites_leaves_survivors_with_the_same_bits() {
-    let kinds = [
-        Kind::Contribution,
-        Kind::Partial,
-        Kind::Aggregate,
-        Kind::Reduced,
-        Kind::Vote,
-    ];
     for (n, island) in [(4, 64), (6, 2), (7, 64)] {
-        for kind in kinds {
-            for moment in [Moment::Before, Moment::During, Moment::After] {
-                for victim in 1..=n {
-                    let mut club = interleaved(n, island, 3);
-                    let what = format!("{n} {island} {kind:?} {moment:?} {victim}");
-                    one_death(&mut club, (victim, kind, moment), &what);
-                }
-            }
+        for death in deaths(n, &KINDS) {
+            let mut club = interleaved(n, island, 3);
+            one_death(&mut club, death, &format!("{n} {island} {death:?}"));
         }
     }
 }
@@ -481,23 +436,11 @@ fn members_send_their_shards_one_at_a_time_along_trees_and_all_at_once_in_rounds
 
 #[test]
 fn a_death_at_any_message_along_measured_links_leaves_survivors_with_the_same_bits() {
-    let kinds = [
-        Kind::Contribution,
-        Kind::Partial,
-        Kind::Aggregate,
-        Kind::Reduced,
-        Kind::Vote,
-    ];
     // Round one goes along trees, or measures.
     for (n, every) in [(4u8, 50u16), (5, 50), (5, 1)] {
-        for kind in kinds {
-            for moment in [Moment::Before, Moment::During, Moment::After] {
-                for victim in 1..=n {
-                    let mut club = Club::scheduled(n, measured(n, every), 3);
-                    let what = format!("{n} {every} {kind:?} {moment:?} {victim}");
-                    one_death(&mut club, (victim, kind, moment), &what);
-                }
-            }
+        for death in deaths(n, &KINDS) {
+            let mut club = Club::scheduled(n, measured(n, every), 3);
+            one_death(&mut club, death, &format!("{n} {every} {death:?}"));
         }
     }
 }
@@ -506,18 +449,21 @@ fn a_death_at_any_message_along_measured_links_leaves_survivors_with_the_same_bi
 fn whatever_is_lost_along_measured_links_survivors_hold_the_same_bits() {
     for seed in seeds(40) {
         let mut club = Club::scheduled(5, measured(5, 4), 6);
-        let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        club.fate = Box::new(move |_, _, slice| {
-            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            Some(match (slice.round.0, draw >> 60) {
-                (1, 0) => PushOutcome::Unknown,
-                (1, 1) => PushOutcome::Refused,
-                (1, 2..5) => PushOutcome::Lost,
-                _ => PushOutcome::Delivered,
-            })
-        });
+        lose_slices(&mut club, seed);
         together(&mut club);
     }
+}
+
+/// A member dies at this moment, and the others decide the round and the next one.
+fn all_decide(club: &mut Club, (victim, kind, moment): (u8, Kind, Moment), what: &str) {
+    let members = club.members.len();
+    arm(club, &[(Some(peer(victim)), kind, moment)]);
+    together(club);
+    agreed(club, what);
+    let lives = club.members.len();
+    assert!(lives + 1 >= members, "{what}");
+    assert_eq!(club.decided(1).len(), lives, "{what}");
+    assert_eq!(club.decided(2).len(), lives, "{what}");
 }
 
 /// A member dies at this moment, and the others decide both fragments.
@@ -542,18 +488,13 @@ fn one_death(club: &mut Club, (victim, kind, moment): (u8, Kind, Moment), what: 
 #[test]
 fn a_death_among_owners_of_parts_leaves_survivors_with_the_same_bits() {
     for (n, owners) in [(3u8, 3u16), (4, 2), (6, 4)] {
-        for kind in [Kind::Contribution, Kind::Aggregate, Kind::Vote] {
-            for moment in [Moment::Before, Moment::During, Moment::After] {
-                for victim in 1..=n {
-                    let mut club = Club::in_parts(n, (owners, 8), 3);
-                    club.locate(|id| murmurate_protocol::Locality {
-                        site: None,
-                        rate: (id < 6).then(|| murmurate_protocol::RateClass::of(1_000_000 << id)),
-                    });
-                    let what = format!("{n} {owners} {kind:?} {moment:?} {victim}");
-                    one_death(&mut club, (victim, kind, moment), &what);
-                }
-            }
+        for death in deaths(n, &[Kind::Contribution, Kind::Aggregate, Kind::Vote]) {
+            let mut club = Club::in_parts(n, (owners, 8), 3);
+            club.locate(|id| murmurate_protocol::Locality {
+                site: None,
+                rate: (id < 6).then(|| murmurate_protocol::RateClass::of(1_000_000 << id)),
+            });
+            one_death(&mut club, death, &format!("{n} {owners} {death:?}"));
         }
     }
 }
@@ -562,7 +503,7 @@ fn a_death_among_owners_of_parts_leaves_survivors_with_the_same_bits() {
 fn a_second_death_in_the_repairing_ballot_does_no_harm() {
     for schedule in schedules() {
         for kind in [Kind::Prepare, Kind::Promise, Kind::Repair] {
-            for moment in [Moment::Before, Moment::During, Moment::After] {
+            for moment in MOMENTS {
                 for victim in [1, 3, 6] {
                     let mut club = Club::scheduled(6, schedule, 3);
                     let first = (Some(peer(victim)), Kind::Contribution, Moment::Before);
@@ -821,20 +762,9 @@ fn a_death_in_either_pass_or_between_leaves_survivors_with_the_same_bits() {
     ];
     for exchange in TWICE {
         for n in [3, 4, 5, 7] {
-            for kind in kinds {
-                for moment in [Moment::Before, Moment::During, Moment::After] {
-                    for victim in 1..=n {
-                        let mut club = Club::passing_twice(exchange, n, 3);
-                        arm(&mut club, &[(Some(peer(victim)), kind, moment)]);
-                        together(&mut club);
-                        let what = format!("{exchange:?} {n} {kind:?} {moment:?} {victim}");
-                        agreed(&club, &what);
-                        let lives = club.members.len();
-                        assert!(lives + 1 >= usize::from(n), "{what}");
-                        assert_eq!(club.decided(1).len(), lives, "{what}");
-                        assert_eq!(club.decided(2).len(), lives, "{what}");
-                    }
-                }
+            for death in deaths(n, &kinds) {
+                let mut club = Club::passing_twice(exchange, n, 3);
+                all_decide(&mut club, death, &format!("{exchange:?} {n} {death:?}"));
             }
         }
     }
@@ -850,10 +780,9 @@ fn a_second_death_while_a_successor_begins_again_does_no_harm() {
         Kind::Promise,
         Kind::Repair,
     ];
-    let moments = [Moment::Before, Moment::During, Moment::After];
     for exchange in TWICE {
         for (kind, then) in first.iter().flat_map(|f| second.map(|s| (*f, s))) {
-            for moment in moments {
+            for moment in MOMENTS {
                 for (victim, other) in [(1, 2), (3, 6), (6, 1), (2, 5), (5, 3)] {
                     let mut club = Club::passing_twice(exchange, 7, 3);
                     let any = matches!(then, Kind::Prepare | Kind::Promise | Kind::Repair);
@@ -877,22 +806,8 @@ fn whatever_is_lost_of_two_passes_survivors_hold_the_same_bits() {
     for exchange in TWICE {
         for seed in seeds(200) {
             let mut club = Club::passing_twice(exchange, 5, 4);
-            let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-            club.fate = Box::new(move |_, _, slice| {
-                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                Some(match (slice.round.0, draw >> 60) {
-                    (1, 0) => PushOutcome::Unknown,
-                    (1, 1) => PushOutcome::Refused,
-                    (1, 2..5) => PushOutcome::Lost,
-                    _ => PushOutcome::Delivered,
-                })
-            });
-            let mut draw = seed.wrapping_mul(0xd134_2543_de82_ef95) | 1;
-            club.hears = Box::new(move |_, _, message| {
-                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let lossy = message.name() == "vote" && message.round() == Some(Round(1));
-                !lossy || draw >> 61 != 0
-            });
+            lose_slices(&mut club, seed);
+            lose_words(&mut club, seed, |name| name == "vote");
             together(&mut club);
         }
     }

@@ -1,13 +1,7 @@
 //! Gathered contributions that are scored before they are merged, member by member: who is merged, what liars
 //! can do, and what is decided when a member dies at any message.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    reason = "tests read settings of their own"
-)]
-
-use crate::common::club::Club;
+use crate::common::club::{Club, lose_slices, lose_words};
 use crate::common::{peer, plan};
 use crate::seeds::seeds;
 use core::time::Duration;
@@ -274,22 +268,8 @@ fn a_death_at_any_message_leaves_survivors_with_the_same_bits_and_ratings() {
 fn whatever_is_lost_survivors_hold_the_same_bits_and_ratings() {
     for seed in seeds(100) {
         let mut club = club(5, SCORING);
-        let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        club.fate = Box::new(move |_, _, slice| {
-            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            Some(match (slice.round.0, draw >> 60) {
-                (1, 0) => PushOutcome::Unknown,
-                (1, 1) => PushOutcome::Refused,
-                (1, 2..5) => PushOutcome::Lost,
-                _ => PushOutcome::Delivered,
-            })
-        });
-        let mut draw = seed.wrapping_mul(0xd134_2543_de82_ef95) | 1;
-        club.hears = Box::new(move |_, _, message| {
-            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let lossy = message.name().starts_with("vote") && message.round() == Some(Round(1));
-            !lossy || draw >> 61 != 0
-        });
+        lose_slices(&mut club, seed);
+        lose_words(&mut club, seed, |name| name.starts_with("vote"));
         agreed(&mut club, &format!("seed {seed}"));
     }
 }

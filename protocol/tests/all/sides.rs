@@ -1,19 +1,12 @@
 //! A swarm that was split, and restarted as a whole before its sides met: who trained alone does not replace
 //! the state of those who trained together.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::type_complexity,
-    reason = "tests read settings of their own, and use parts of what is common"
-)]
-
-use crate::common::one::One;
+use crate::common::one::{One, asked_for_a_state, trains};
 use crate::common::{config, peer, plan};
-use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster, TransferMessage};
+use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster, Offer, TransferMessage};
 use murmurate_protocol::{
     Base, Branch, Contribution, Digest, Done, Event, ExchangeKind, FetchId, Input, KeptSplit,
-    Order, Output, PeerId, Plan, Round, SNAPSHOT_VERSION, Snapshot, StateId,
+    Order, Output, Plan, Round, SNAPSHOT_VERSION, Snapshot, StateId,
 };
 
 /// The round that opened with the last state that all four had.
@@ -100,27 +93,6 @@ fn rests(one: &mut One, id: u8, state: Base, branch: Option<Branch>) {
     one.hear(peer(id), MembershipMessage::Hello(hello));
 }
 
-fn asked_for_a_state(one: &One) -> Vec<(PeerId, Round)> {
-    let ask = |output: &Output| match output {
-        Output::Send {
-            to,
-            message: Message::Transfer(TransferMessage::StateAsk { at_least }),
-        } => Some((*to, *at_least)),
-        _ => None,
-    };
-    one.outputs.iter().filter_map(ask).collect()
-}
-
-fn trains(one: &One) -> Option<Round> {
-    one.outputs.iter().find_map(|output| match output {
-        Output::Order {
-            order: Order::Train { round, .. },
-            ..
-        } => Some(*round),
-        _ => None,
-    })
-}
-
 /// What it says of its branch in its greeting to another one.
 fn told(one: &One, id: u8) -> Option<Branch> {
     let told = one.outputs.iter().find_map(|output| match output {
@@ -187,7 +159,10 @@ fn where_sides_are_not_merged_the_lighter_one_takes_over_the_other_state_and_sav
     };
     for id in 1..4 {
         let anchor = three().anchor;
-        one.hear(peer(id), TransferMessage::StateOffer { state, anchor });
+        one.hear(
+            peer(id),
+            TransferMessage::StateOffer(Offer { state, anchor }),
+        );
     }
     one.feed(Input::Fetched {
         what: FetchId::State(state),
@@ -195,7 +170,8 @@ fn where_sides_are_not_merged_the_lighter_one_takes_over_the_other_state_and_sav
         digest: None,
     });
     one.work(|order| {
-        matches!(order, Order::SaveBranch { round, .. } if round.0 == ALONE).then_some(Done::Saved)
+        matches!(order, Order::Save { round, branch: true, .. } if round.0 == ALONE)
+            .then_some(Done::Saved)
     });
     one.work(|order| {
         let loaded = Done::Loaded {

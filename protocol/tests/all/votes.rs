@@ -1,12 +1,5 @@
 //! Votes on many shards are for a digest: a member that cannot tell which versions it stands for finds out.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::type_complexity,
-    reason = "tests read settings of their own"
-)]
-
 use crate::common::club::Club;
 use crate::common::peer;
 use core::time::Duration;

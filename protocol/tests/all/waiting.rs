@@ -1,10 +1,5 @@
 //! What a peer says that it waits for: the peers that are missing, and until when.
 
-#![allow(
-    unreachable_pub,
-    reason = "every test file uses its own part of the helpers"
-)]
-
 use crate::common::club::Club;
 use crate::common::one::One;
 use crate::common::{peer, plan};

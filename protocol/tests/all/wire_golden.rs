@@ -2,23 +2,20 @@
 //! `WIRE_VERSION` and `WIRE_VERSION_OLDEST`, translate in `wire/frame.rs`, then write the new files with
 //! `MURMURATE_GOLDEN=write cargo test -p murmurate-protocol --test all wire_golden`. The name of a file says
 //! since which version the message has these bytes, apart from the version's own byte.
-
-#![allow(
-    unreachable_pub,
+#![expect(
     clippy::disallowed_methods,
     clippy::too_many_lines,
-    clippy::type_complexity,
-    clippy::collapsible_match,
     reason = "tests read settings of their own, and list one case after the other"
 )]
 
 use murmurate_protocol::wire::{
-    AgreedMessage, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage,
-    FragmentMessage, GridMessage, Held, Hello, Member, MembershipMessage, MergeSide, Message,
-    Muster, PeerRecord, Pledge, Promise, PullMessage, Rates, Reason, RecordFields, Said, Scoped,
-    Seat, Seated, Setting, ShardPlan, ShardVersion, SignedGroup, SignedMessage, TransferMessage,
-    VoteCertificate, WIRE_VERSION, WIRE_VERSION_OLDEST, Whereabouts, WireError, WireVersion,
-    WireVersions, decode, decode_within, encode, encode_for, encode_value,
+    AgreedMessage, Alive, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage,
+    FragmentMessage, GridMessage, Head, Held, Hello, Member, MembershipMessage, MergeSide, Message,
+    Muster, Offer, PeerRecord, Pledge, Promise, Proposal, Proposed, PullMessage, Rates, Reason,
+    RecordFields, Said, Scoped, Seat, Seated, Setting, ShardPlan, ShardVersion, SignedGroup,
+    SignedMessage, Stated, TransferMessage, VoteCertificate, WIRE_VERSION, WIRE_VERSION_OLDEST,
+    Whereabouts, WireError, WireVersion, WireVersions, decode, decode_within, encode, encode_for,
+    encode_value,
 };
 use murmurate_protocol::{
     AgreedLinks, Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag,
@@ -81,9 +78,10 @@ fn messages() -> Vec<Message> {
     };
     let member = |id| Member {
         peer: peer(id),
-        weight: 320.0,
-        taken: Some(taken()),
-        loss: None,
+        said: Said {
+            taken: Some(taken()),
+            ..Said::new(320.0)
+        },
     };
     let members = vec![member(1), member(2)];
     let versions = vec![version(1), version(2)];
@@ -143,13 +141,13 @@ fn messages() -> Vec<Message> {
         MembershipMessage::Hello(hello),
         MembershipMessage::Records(vec![record.clone()]),
         MembershipMessage::Goodbye(Reason::OtherPlan),
-        MembershipMessage::Alive {
+        MembershipMessage::Alive(Alive {
             round,
             ready: true,
             muster: Muster::Begun,
             anchor: state.root,
             branch: None,
-        },
+        }),
         MembershipMessage::Rates(Rates {
             epoch: 7,
             rates: vec![(peer(1), 20), (peer(2), 27)],
@@ -159,10 +157,10 @@ fn messages() -> Vec<Message> {
     ];
     let transfer = [
         TransferMessage::StateAsk { at_least: round },
-        TransferMessage::StateOffer {
+        TransferMessage::StateOffer(Offer {
             state,
             anchor: state.root,
-        },
+        }),
         TransferMessage::StateRefuse,
         TransferMessage::HistoryAsk {
             began: Base {
@@ -177,22 +175,19 @@ fn messages() -> Vec<Message> {
             anchor: Some(state.root),
         },
     ];
+    let proposed = Proposed {
+        round,
+        term: 1,
+        members: members.clone(),
+    };
     let forming = [
         FormingMessage::Ready {
             round,
-            said: Said {
-                weight: 320.0,
-                taken: None,
-                loss: None,
-            },
+            said: Said::new(320.0),
             anchor: state.root,
             proposes: true,
         },
-        FormingMessage::Propose {
-            round,
-            term: 1,
-            members: members.clone(),
-        },
+        FormingMessage::Propose(proposed.clone()),
         FormingMessage::Decline { round, term: 1 },
         FormingMessage::Behind {
             round,
@@ -204,13 +199,13 @@ fn messages() -> Vec<Message> {
             proposes: true,
             seat: seat(1),
         },
-        FormingMessage::SignedPropose {
+        FormingMessage::SignedPropose(Proposal {
             round,
             term: 1,
             seats: 4,
             anchor: state.root,
             members: vec![seat(1), seat(2)],
-        },
+        }),
         FormingMessage::Left {
             round,
             group: GroupTag::from_bits(77),
@@ -220,11 +215,11 @@ fn messages() -> Vec<Message> {
             round,
             group: GroupTag::from_bits(77),
         },
-        FormingMessage::Meet {
+        FormingMessage::Meet(Box::new(Head {
             round,
             anchor: state.root,
-            branch: Box::new(branch),
-        },
+            branch,
+        })),
         FormingMessage::Merge {
             round,
             term: 1,
@@ -235,15 +230,11 @@ fn messages() -> Vec<Message> {
             }],
         },
         FormingMessage::ProposePlaced {
-            round,
-            term: 1,
-            members: members.clone(),
+            proposed: proposed.clone(),
             places: (0..members.len()).map(placed).collect(),
         },
         FormingMessage::ProposeLinked {
-            round,
-            term: 1,
-            members: members.clone(),
+            proposed: proposed.clone(),
             links: linked(members.len()),
         },
     ];
@@ -455,23 +446,23 @@ fn signed(
     };
     let seated = |member: &Member| Seated {
         peer: member.peer,
-        weight: member.weight,
+        weight: member.said.weight,
         life: 7,
     };
     let (ballot, versions) = (2, versions.to_vec());
     [
-        SignedMessage::Vote {
+        SignedMessage::Vote(Stated {
             ballot,
             value,
             versions: versions.clone(),
             signature: signature(1),
-        },
-        SignedMessage::Lock {
+        }),
+        SignedMessage::Lock(Stated {
             ballot,
             value,
             versions: versions.clone(),
             signature: signature(1),
-        },
+        }),
         SignedMessage::Prepare { ballot },
         SignedMessage::Promise {
             ballot,
@@ -627,8 +618,8 @@ fn values() -> Vec<(String, Vec<u8>)> {
             taken,
             loss: Some(Loss::of(2.5)),
         };
-        let member = Member::from((peer(1), said));
-        values.push((name.to_owned(), encode_value(&member)));
+        let peer = peer(1);
+        values.push((name.to_owned(), encode_value(&Member { peer, said })));
     }
     values
 }

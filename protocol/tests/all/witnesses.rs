@@ -1,18 +1,11 @@
 //! What one peer says does not move another to a state or a decision where members may lie: a state needs
 //! others that vouch for it, a decision its proof.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::type_complexity,
-    reason = "tests read settings of their own, and use parts of what is common"
-)]
-
 use crate::common::one::{One, honest};
 use crate::common::{config, peer, plan};
 use murmurate_protocol::wire::{
-    FormingMessage, FragmentMessage, Hello, Member, MembershipMessage, Message, Scoped, Seated,
-    ShardVersion, SignedGroup, SignedMessage, TransferMessage, value_of,
+    FormingMessage, FragmentMessage, Hello, Member, MembershipMessage, Message, Offer, Scoped,
+    Seated, ShardVersion, SignedGroup, SignedMessage, TransferMessage, value_of,
 };
 use murmurate_protocol::{
     Attempt, Digest, Done, ExchangeKind, FetchId, FragmentId, GroupTag, Input, Members, Order,
@@ -122,10 +115,10 @@ fn state(root: &[u8]) -> StateId {
 
 /// An offer of a state that begins with these parameters.
 fn offer(anchor: &[u8]) -> TransferMessage {
-    TransferMessage::StateOffer {
+    TransferMessage::StateOffer(Offer {
         state: state(anchor),
         anchor: Digest::of(anchor),
-    }
+    })
 }
 
 fn anchor(of: &[u8]) -> TransferMessage {
@@ -236,12 +229,7 @@ fn proven(one: &One, signers: u8, locked: bool) -> Scoped {
 }
 
 fn decided(bytes: &[u8]) -> Scoped {
-    let member = |id| Member {
-        peer: peer(id),
-        weight: 1.0,
-        taken: None,
-        loss: None,
-    };
+    let member = |id| Member::new(peer(id), 1.0);
     let version = |id| ShardVersion {
         owner: peer(id),
         attempt: Attempt(0),

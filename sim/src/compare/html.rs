@@ -84,7 +84,7 @@ impl ComparisonReport {
     }
 }
 
-/// One row for each preset: its last values, and what it needed on each network.
+/// One row for each preset: its last value, and the rounds, bytes and seconds to the goal on each network.
 fn table(out: &mut String, task: &TaskChoice, all: &[(&NetworkChoice, Vec<Row<'_>>)]) {
     let (what, goal) = goal(task);
     let _ = write!(
@@ -194,7 +194,6 @@ fn goal(task: &TaskChoice) -> (&'static str, f64) {
     }
 }
 
-/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -68,11 +68,11 @@ impl Outcome {
             points,
             virtual_s: report.virtual_s,
             trace: report.trace.clone(),
-            ..Self::failed(cell, String::new()).without_error()
+            error: None,
+            ..Self::failed(cell, String::new())
         }
     }
 
-    /// A run that failed, with the reason.
     pub(super) fn failed(cell: &Cell<'_>, reason: String) -> Self {
         Self {
             task: cell.task.name.clone(),
@@ -89,20 +89,12 @@ impl Outcome {
         }
     }
 
-    fn without_error(self) -> Self {
-        Self {
-            error: None,
-            ..self
-        }
-    }
-
     /// The last value of the target's quantity.
     pub fn last(&self, target: Target) -> Option<f64> {
         self.points.iter().rev().find_map(|p| measure(p, target))
     }
 }
 
-/// The target's quantity at a point of the curve.
 pub(super) fn measure(point: &Point, target: Target) -> Option<f64> {
     let value = match target.accuracy {
         Some(_) => point.accuracy,

@@ -19,7 +19,6 @@ pub(super) struct Curve<'a> {
 pub(super) struct Axes<'a> {
     /// Title of the horizontal axis.
     pub(super) x: &'a str,
-    /// Set for a logarithmic horizontal axis.
     pub(super) logarithmic: bool,
     /// Value of a horizontal line.
     pub(super) target: f64,

@@ -64,11 +64,6 @@ impl ComparisonReport {
         }
     }
 
-    /// As one JSON object.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a report has string keys and plain values only")
-    }
-
     /// The runs of one task, data distribution, size and network, by preset.
     pub(super) fn rows(
         &self,

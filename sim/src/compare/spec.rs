@@ -178,7 +178,6 @@ impl Comparison {
         cells
     }
 
-    /// The scenario of one run.
     pub(super) fn scenario(&self, cell: &Cell<'_>) -> Result<Scenario, SimError> {
         let mut table = toml::Table::new();
         for part in [

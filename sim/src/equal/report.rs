@@ -102,12 +102,6 @@ impl EqualReport {
         }
     }
 
-    /// As one JSON object.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a report has string keys and plain values only")
-    }
-
-    /// The rows of one size and distribution.
     pub(super) fn rows_of(&self, peers: usize, data: &str) -> Vec<&EqualRow> {
         let rows = self.rows.iter();
         rows.filter(|row| (row.peers, row.data.as_str()) == (peers, data))

@@ -4,10 +4,9 @@ use super::once::Once;
 use super::outcome::{EqualOutcome, EqualPoint, Pace};
 use super::spec::{EqualCell, EqualTrial};
 use crate::error::SimError;
+use crate::recipe::trainer;
 use crate::run::{RunOptions, run_scenario};
-use crate::scenario::{Scenario, TaskSpec};
-use crate::task::{ToyTasksOnly, TrainerFactory, TrainerRequest};
-use murmurate_strategies::Trainer;
+use crate::task::{ToyTasksOnly, TrainerFactory};
 use murmurate_strategies::grid::Strategy;
 
 /// Rounds of the two runs whose difference is the time of a round: the start, and what grows at it,
@@ -27,7 +26,8 @@ impl EqualTrial {
             };
             if !cells[..at].iter().any(same) {
                 let (scenario, _) = self.training(cell)?;
-                trainer(&scenario, factory, cell.size.peers - 1)?;
+                let strategy = Strategy::from_table(scenario.strategy.clone(), None)?;
+                trainer(&scenario, factory, &strategy, cell.size.peers - 1)?;
             }
         }
         Ok(())
@@ -45,7 +45,8 @@ impl EqualTrial {
         let once = Once::new(factory);
         let strategy = Strategy::from_table(cell.entrant.strategy.clone(), None)?;
         let (scenario, rounds) = self.training(cell)?;
-        let mut first = trainer(&scenario, &once, 0)?;
+        let composed = Strategy::from_table(scenario.strategy.clone(), None)?;
+        let mut first = trainer(&scenario, &once, &composed, 0)?;
         let (parameters, batch) = (first.layout().len() as u64, first.batch());
         let start = first.evaluate();
         let start = start.map_err(|error| SimError::Task(error.to_string()))?;
@@ -93,33 +94,5 @@ impl EqualTrial {
             points,
             paces,
         })
-    }
-}
-
-/// One peer's trainer, as a run would build it.
-fn trainer(
-    scenario: &Scenario,
-    factory: &dyn TrainerFactory,
-    peer: usize,
-) -> Result<Box<dyn Trainer>, SimError> {
-    let strategy = Strategy::from_table(scenario.strategy.clone(), None)?;
-    let inner = strategy.inner_kind();
-    match &scenario.task {
-        TaskSpec::Toy(task) => {
-            let task = task.with_inner(*inner);
-            Ok(task.build(peer, scenario.peers, scenario.seed))
-        }
-        TaskSpec::Timing { .. } => Err(SimError::Task("timing has no trainer".to_owned())),
-        TaskSpec::Factory { kind, options } => {
-            let request = TrainerRequest {
-                kind,
-                options,
-                peer,
-                peers: scenario.peers,
-                inner,
-                seed: scenario.seed,
-            };
-            factory.trainer(&request).map_err(SimError::Task)
-        }
     }
 }

@@ -48,7 +48,6 @@ impl Swarm<'_> {
         }
     }
 
-    /// A fault strikes.
     pub(crate) fn strike(&mut self, number: usize) -> Result<(), SimError> {
         let Fault { peer, effect, .. } = &self.scenario.faults[number];
         match effect {
@@ -69,7 +68,6 @@ impl Swarm<'_> {
         Ok(())
     }
 
-    /// Makes a machine lie.
     pub(crate) fn corrupt(&mut self, index: usize, lie: Lie, lasts: Duration) {
         let until = self.now + lasts;
         self.slots[index].lying = Some(Lying { lie, until });
@@ -170,7 +168,6 @@ impl Swarm<'_> {
         Some(what)
     }
 
-    /// Schedules the next crash of a process.
     pub(crate) fn schedule_random_crash(&mut self, process: usize) {
         if let Some(at) = self.random_crashes[process].next(self.now) {
             self.queue.push(at, Due::RandomCrash { process });
@@ -266,7 +263,6 @@ impl Swarm<'_> {
         self.queue.push(self.now + lasts, due);
     }
 
-    /// Restores the machine's speed.
     pub(crate) fn speed_up(&mut self, index: usize, factor: f64) {
         self.slots[index].slowness /= factor;
     }

@@ -3,10 +3,9 @@
 use murmurate_protocol::limits::BALLOTS_SIGNED_MAX;
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, ShardVersion,
-    SignedGroup, SignedMessage, value_of,
+    SignedGroup, SignedMessage, Stated, value_of,
 };
-use murmurate_protocol::{Digest, FragmentId, GroupTag, PeerId, Round, RunId};
-use std::collections::BTreeMap;
+use murmurate_protocol::{Digest, FragmentId, GroupTag, PeerId, Round, RunId, SortedMap};
 
 /// Groups and values that are remembered.
 const REMEMBERED_MAX: usize = 256;
@@ -17,15 +16,14 @@ pub(super) type Value = (Digest, Vec<ShardVersion>);
 /// What a machine knows that helps it to lie.
 #[derive(Debug, Default)]
 pub(crate) struct Forger {
-    groups: BTreeMap<GroupTag, (Digest, SignedGroup)>,
-    values: BTreeMap<(Round, FragmentId, GroupTag), Vec<Value>>,
+    groups: SortedMap<GroupTag, (Digest, SignedGroup)>,
+    values: SortedMap<(Round, FragmentId, GroupTag), Vec<Value>>,
     /// The anchor of the last proposal.
     anchor: Option<Digest>,
     lied: bool,
 }
 
 impl Forger {
-    /// Set once the machine has lied.
     pub(crate) fn has_lied(&self) -> bool {
         self.lied
     }
@@ -35,12 +33,10 @@ impl Forger {
         self.anchor.unwrap_or(Digest::of(b"none"))
     }
 
-    /// The machine begins to lie.
     pub(super) fn begin(&mut self) {
         self.lied = true;
     }
 
-    /// Notes what a message shows.
     pub(super) fn learn(&mut self, run: &RunId, message: &Message) {
         let Message::Exchange(ExchangeMessage::Agreed(message)) = message else {
             return;
@@ -52,16 +48,11 @@ impl Forger {
             self.values.pop_first();
         }
         match message {
-            AgreedMessage::Forming(FormingMessage::SignedPropose {
-                round,
-                seats,
-                anchor,
-                members,
-                ..
-            }) => {
-                let group = SignedGroup::new(*seats, *anchor, members);
-                let digest = group.digest(run, *round);
-                self.anchor = Some(*anchor);
+            AgreedMessage::Forming(FormingMessage::SignedPropose(proposal)) => {
+                let anchor = proposal.anchor;
+                let group = SignedGroup::new(proposal.seats, anchor, &proposal.members);
+                let digest = group.digest(run, proposal.round);
+                self.anchor = Some(anchor);
                 self.groups
                     .insert(GroupTag::of_digest(&digest), (digest, group));
             }
@@ -70,9 +61,9 @@ impl Forger {
                 fragment,
                 group,
                 body:
-                    FragmentMessage::Signed(SignedMessage::Vote {
+                    FragmentMessage::Signed(SignedMessage::Vote(Stated {
                         value, versions, ..
-                    }),
+                    })),
             }) => {
                 let known = self.values.entry((*round, *fragment, *group)).or_default();
                 if known.len() < 8 && known.iter().all(|(other, _)| other != value) {
@@ -106,7 +97,6 @@ impl Forger {
         (1..BALLOTS_SIGNED_MAX).rev().find(led)
     }
 
-    /// Values of one decision.
     pub(super) fn of(&self, scoped: &Scoped) -> &[Value] {
         let known = self
             .values

@@ -2,7 +2,7 @@
 //! material of which it makes other messages, another one for every receiver. It signs whatever it likes as
 //! itself.
 //!
-//! It votes and locks for other values, promises what is not so, proposes repairs that nothing
+//! It votes and locks for other values, makes false promises, proposes repairs that nothing
 //! justifies and groups that lack a member, claims that rounds are decided or over, and is silent.
 
 use super::Lie;
@@ -13,8 +13,8 @@ use crate::report::Counters;
 use crate::sign;
 use bytes::Bytes;
 use murmurate_protocol::wire::{
-    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Pledge, Scoped,
-    Seated, ShardVersion, SignedGroup, SignedMessage, value_of,
+    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Pledge, Proposal,
+    Scoped, Seated, ShardVersion, SignedGroup, SignedMessage, Stated, value_of,
 };
 use murmurate_protocol::{GroupTag, PeerId, RunId, Signature, Time};
 
@@ -22,9 +22,7 @@ use murmurate_protocol::{GroupTag, PeerId, RunId, Signature, Time};
 pub(crate) struct Speaker<'a> {
     /// The run that it signs for.
     pub(crate) run: RunId,
-    /// The time.
     pub(crate) now: Time,
-    /// The machine.
     pub(crate) slot: &'a mut Slot,
     /// Draws of all liars.
     pub(crate) lies: &'a mut Random,
@@ -33,7 +31,6 @@ pub(crate) struct Speaker<'a> {
 }
 
 impl Speaker<'_> {
-    /// The lie that it tells now.
     fn lie(&self) -> Option<Lie> {
         let lying = self.slot.lying.filter(|lying| self.now < lying.until);
         lying.map(|lying| lying.lie)
@@ -104,7 +101,7 @@ impl Speaker<'_> {
         Bytes::from(bytes)
     }
 
-    /// What it says with its vote to take the last ballots of the receiver and of all.
+    /// The messages in place of its vote, by which it takes the last ballots: of all, and of the receiver.
     fn last_ballots(&mut self, to: PeerId, message: &Message) -> Vec<(PeerId, Message)> {
         let (run, me) = (self.run, self.slot.id);
         let forger = &mut self.slot.forger;
@@ -113,10 +110,7 @@ impl Speaker<'_> {
         else {
             return Vec::new();
         };
-        if !matches!(
-            scoped.body,
-            FragmentMessage::Signed(SignedMessage::Vote { .. })
-        ) {
+        if !matches!(scoped.body, FragmentMessage::Signed(SignedMessage::Vote(_))) {
             return Vec::new();
         }
         let pledge = Pledge {
@@ -149,7 +143,7 @@ impl Speaker<'_> {
         said
     }
 
-    /// What it says where its peer says this, signed.
+    /// Its messages where its peer sends this one, signed.
     pub(crate) fn says(&mut self, to: PeerId, mut message: Message) -> Vec<(PeerId, Message)> {
         let (run, me, lie) = (self.run, self.slot.id, self.lie());
         if lie == Some(Lie::Silent) && !matches!(message, Message::Membership(_)) {
@@ -209,14 +203,14 @@ impl Speaker<'_> {
             AgreedMessage::Forming(FormingMessage::SignedReady { seat, .. }) => {
                 seat.weight *= (1 + self.lies.below(1000)) as f64;
             }
-            AgreedMessage::Forming(FormingMessage::SignedPropose { members, seats, .. }) => {
-                let me = self.slot.id;
+            AgreedMessage::Forming(FormingMessage::SignedPropose(proposal)) => {
+                let (me, members) = (self.slot.id, &mut proposal.members);
                 let left_out = self.lies.below(members.len());
                 if members.get(left_out).is_some_and(|seat| seat.peer != me) {
                     members.remove(left_out);
                 }
                 if self.lies.below(4) == 0 {
-                    *seats = seats.saturating_sub(1);
+                    proposal.seats = proposal.seats.saturating_sub(1);
                 }
             }
             AgreedMessage::Fragment(scoped) => {
@@ -237,7 +231,7 @@ impl Speaker<'_> {
         let scoped = match honest {
             AgreedMessage::Forming(
                 FormingMessage::SignedReady { round, .. }
-                | FormingMessage::SignedPropose { round, .. },
+                | FormingMessage::SignedPropose(Proposal { round, .. }),
             ) => {
                 let (round, resync) = (round.next(), self.lies.below(2) == 0);
                 return Some(AgreedMessage::Forming(FormingMessage::Behind {
@@ -252,18 +246,18 @@ impl Speaker<'_> {
         let (value, versions) = known.get(self.lies.below(known.len().max(1)))?.clone();
         let (ballot, signature) = (self.lies.below(4) as u8, Signature::BLANK);
         let body = match self.lies.below(5) {
-            0 => SignedMessage::Vote {
-                ballot,
-                value,
-                versions,
-                signature,
-            },
-            1 => SignedMessage::Lock {
-                ballot,
-                value,
-                versions,
-                signature,
-            },
+            how @ (0 | 1) => {
+                let said = Stated {
+                    ballot,
+                    value,
+                    versions,
+                    signature,
+                };
+                match how {
+                    0 => SignedMessage::Vote(said),
+                    _ => SignedMessage::Lock(said),
+                }
+            }
             2 => return Some(self.decide_alone(&scoped, versions)),
             3 => SignedMessage::Prepare { ballot },
             _ => SignedMessage::Repair {
@@ -309,14 +303,9 @@ impl Speaker<'_> {
 /// Changes a signed message so that it still has the form of one.
 fn twist_signed(body: &mut SignedMessage, other: Option<Value>, how: usize) {
     match body {
-        SignedMessage::Vote {
-            value, versions, ..
-        }
-        | SignedMessage::Lock {
-            value, versions, ..
-        } => {
+        SignedMessage::Vote(said) | SignedMessage::Lock(said) => {
             if let Some(other) = other {
-                (*value, *versions) = other;
+                (said.value, said.versions) = other;
             }
         }
         SignedMessage::Promise {

@@ -37,7 +37,7 @@ pub enum When {
 /// A fault, or another change during the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Its time; `None` for what is so during the whole run.
+    /// Its time; `None` for a fault that lasts for the whole run.
     pub when: Option<When>,
     /// The machine that it strikes, whose phase counts; the first one of a partition.
     pub peer: usize,
@@ -159,7 +159,6 @@ pub(crate) struct Lying {
     pub(crate) until: Time,
 }
 
-/// One process of random crashes.
 #[derive(Debug)]
 pub(crate) struct RandomCrashes {
     mean: Duration,

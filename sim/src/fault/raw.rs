@@ -145,7 +145,6 @@ impl RawFault {
         }
     }
 
-    /// The machines on one side of a partition.
     fn side(&self, keys: &Keys<'_, '_>, peers: usize) -> Result<Vec<usize>, ScenarioError> {
         let members = keys.need("peers", self.peers.clone())?;
         if members.is_empty() || members.len() >= peers {
@@ -260,7 +259,6 @@ impl RawFault {
         }
     }
 
-    /// Refuses keys that this kind does not use.
     fn refuse_idle_keys(&self, keys: &Keys<'_, '_>) -> Result<(), ScenarioError> {
         use Kind::{
             Byzantine, Churn, ClockSkew, Crash, Directive, Join, Leave, MissingLinks, Partition,
@@ -328,7 +326,6 @@ enum RawChange {
     Codec,
 }
 
-/// The `directive` of a fault as written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawDirective {

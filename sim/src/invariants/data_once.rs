@@ -1,37 +1,39 @@
 //! Data that the machines divide: how often the result of the rounds holds each sample.
 //!
-//! It follows the work orders alone: what was trained, what each row and shard was summed of, and which
-//! sums were decided. What peers say of their data plays no part in it.
+//! It follows the work orders alone: the training, the contributions in the sum of each row and shard, and the
+//! decided sums. What peers say of their data plays no part in it.
 
 use crate::data::DataReport;
 use crate::host::Host;
 use crate::scenario::DataSpec;
-use murmurate_protocol::{Digest, FragmentId, Order, Part, PeerId, Plan, Round, SliceId, StoreId};
-use std::collections::{BTreeMap, BTreeSet};
+use murmurate_protocol::{
+    Combination, Digest, Ending, FragmentId, Order, Part, PeerId, Piece, Plan, Round, SliceId,
+    SortedMap, SortedSet, Source, StoreId,
+};
 
 /// Samples of blocks.
-type Samples = BTreeMap<u64, u64>;
+type Samples = SortedMap<u64, u64>;
 
 /// A shard of a fragment at one machine.
 type ShardAt = (PeerId, FragmentId, u16);
 
-/// What was trained, summed and decided.
+/// The training, sums and results of all machines.
 #[derive(Debug)]
 pub(super) struct DataOnce {
     spec: DataSpec,
     /// What each machine has trained that is in none of its contributions yet, or may be in the next.
-    pending: BTreeMap<PeerId, Samples>,
+    pending: SortedMap<PeerId, Samples>,
     /// What each contribution holds.
-    brought: BTreeMap<(Round, PeerId), Samples>,
+    brought: SortedMap<(Round, PeerId), Samples>,
     /// Of whose contributions the mean of a row is.
-    rows: BTreeMap<(Round, ShardAt), Vec<PeerId>>,
+    rows: SortedMap<(Round, ShardAt), Vec<PeerId>>,
     /// Of whose slices a shard is.
-    sums: BTreeMap<ShardAt, Vec<PeerId>>,
-    made: BTreeMap<SliceId, Vec<PeerId>>,
+    sums: SortedMap<ShardAt, Vec<PeerId>>,
+    made: SortedMap<SliceId, Vec<PeerId>>,
     /// Whose contributions a round's result holds.
-    applied: BTreeMap<Round, BTreeSet<PeerId>>,
+    applied: SortedMap<Round, SortedSet<PeerId>>,
     /// The ledger of the peers that opened a round with the same anchor.
-    ledgers: BTreeMap<(Round, Digest), Digest>,
+    ledgers: SortedMap<(Round, Digest), Digest>,
     epochs: u64,
 }
 
@@ -39,13 +41,13 @@ impl DataOnce {
     pub(super) fn new(spec: DataSpec) -> Self {
         Self {
             spec,
-            pending: BTreeMap::new(),
-            brought: BTreeMap::new(),
-            rows: BTreeMap::new(),
-            sums: BTreeMap::new(),
-            made: BTreeMap::new(),
-            applied: BTreeMap::new(),
-            ledgers: BTreeMap::new(),
+            pending: SortedMap::new(),
+            brought: SortedMap::new(),
+            rows: SortedMap::new(),
+            sums: SortedMap::new(),
+            made: SortedMap::new(),
+            applied: SortedMap::new(),
+            ledgers: SortedMap::new(),
             epochs: 0,
         }
     }
@@ -55,7 +57,6 @@ impl DataOnce {
         self.pending.remove(&peer);
     }
 
-    /// A machine has performed an order.
     pub(super) fn worked(&mut self, plan: &Plan, me: PeerId, host: &mut Host, order: &Order) {
         let first = |round: Round, fragment| plan.fragments_of(round).next() == Some(fragment);
         match order {
@@ -66,51 +67,46 @@ impl DataOnce {
                     *pending.entry(block).or_default() += 1;
                 }
             }
-            Order::Encode { store, slice, .. } => match store {
-                StoreId::Local if first(slice.round, slice.fragment) => {
+            Order::Encode { slice, from, .. } => match from {
+                Source::Store(StoreId::Local) if first(slice.round, slice.fragment) => {
                     let pending = self.pending.get(&me).cloned().unwrap_or_default();
                     self.brought.insert((slice.round, me), pending);
                 }
-                StoreId::Shard(shard) => {
+                Source::Store(StoreId::Shard(shard)) => {
                     let sum = self.sums.get(&(me, slice.fragment, *shard)).cloned();
                     self.made.insert(*slice, sum.unwrap_or_default());
                 }
+                Source::Joined { inputs, .. } => {
+                    let of = inputs.iter().map(|(slice, _)| slice.origin).collect();
+                    self.made.insert(*slice, of);
+                }
+                Source::Bundle { parts, noted: true } => self.bundled(slice, parts),
                 _ => {}
             },
-            Order::EncodeJoined { slice, inputs, .. } => {
-                let of = inputs.iter().map(|(slice, _)| slice.origin).collect();
-                self.made.insert(*slice, of);
-            }
-            Order::SumRow {
-                fragment,
-                shard,
-                inputs,
-                ..
+            Order::Combine {
+                piece: Piece {
+                    fragment, shard, ..
+                },
+                how: Combination::SumRow(inputs),
             } => {
                 let round = inputs.first().map(|(slice, _)| slice.round);
                 let of = inputs.iter().map(|(slice, _)| slice.origin).collect();
                 let at = (me, *fragment, *shard);
                 self.rows.extend(round.map(|round| ((round, at), of)));
             }
-            Order::Reduce {
-                fragment,
-                shard,
-                inputs,
-                ..
+            Order::Combine {
+                piece: Piece {
+                    fragment, shard, ..
+                },
+                how: Combination::Reduce(inputs),
             } => {
                 let of = inputs.iter().map(|(slice, _)| slice.origin).collect();
                 self.sums.insert((me, *fragment, *shard), of);
             }
-            Order::Bundle {
-                slice,
-                parts,
-                noted: true,
-                ..
-            } => self.bundled(slice, parts),
             Order::Apply {
                 round,
                 fragment,
-                aggregates,
+                ending: Ending::Apply(aggregates),
                 keep_local,
                 ..
             } if first(*round, *fragment) => {
@@ -132,7 +128,7 @@ impl DataOnce {
             let at = (*owner, slice.fragment, slice.shard);
             self.rows.get(&(slice.round, at)).cloned()
         };
-        let of: BTreeSet<PeerId> = rows.filter_map(row).flatten().collect();
+        let of: SortedSet<PeerId> = rows.filter_map(row).flatten().collect();
         self.applied.entry(slice.round).or_insert(of);
     }
 
@@ -142,14 +138,17 @@ impl DataOnce {
             return;
         }
         let sums = aggregates.iter().map(|slice| self.made.get(slice));
-        let sums: Option<Vec<BTreeSet<PeerId>>> = sums
+        let sums: Option<Vec<SortedSet<PeerId>>> = sums
             .map(|sum| Some(sum?.iter().copied().collect()))
             .collect();
-        let all = sums.and_then(|sums| sums.into_iter().reduce(|all, sum| &all & &sum));
+        let all = sums.and_then(|sums| {
+            sums.into_iter()
+                .reduce(|all, sum| all.intersection(&sum).copied().collect())
+        });
         self.applied.extend(all.map(|all| (round, all)));
     }
 
-    /// A machine has taken over a round's result: nothing of what it brought is left.
+    /// A machine has taken over a round's result: none of its contribution is pending any more.
     fn settle(&mut self, round: Round, me: PeerId) {
         let Some(pending) = self.pending.get_mut(&me) else {
             return;
@@ -176,7 +175,7 @@ impl DataOnce {
 
     /// How often the parameters hold the samples of the epochs that are done.
     pub(super) fn report(&self) -> DataReport {
-        let mut held: Samples = BTreeMap::new();
+        let mut held: Samples = SortedMap::new();
         for (round, peers) in &self.applied {
             for peer in peers {
                 let brought = self.brought.get(&(*round, *peer)).into_iter().flatten();

@@ -12,12 +12,11 @@ pub(super) struct EdgesAgree {
 }
 
 impl EdgesAgree {
-    /// A peer is gone, and what it knew with it.
+    /// A peer is gone, and with it its record of exchanges.
     pub(super) fn gone(&mut self, peer: PeerId) {
         self.ends.retain(|(of, _, _), _| *of != peer);
     }
 
-    /// Looks at all links of a peer.
     pub(super) fn check(&mut self, me: PeerId, standings: &[Standing]) -> Result<(), String> {
         let first = (me, PeerId::from_bytes([0; 32]), FragmentId(0));
         let mine: Vec<_> = self.ends.range(first..).map(|(key, _)| *key).collect();

@@ -6,7 +6,6 @@ use murmurate_protocol::limits::{
     BALLOTS_MAX, EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, HISTORY_ROUNDS_MAX, INBOX_SLICES_MAX,
 };
 
-/// Bounds that follow from a plan.
 #[derive(Debug)]
 pub(super) struct InboxBounded {
     waiting_max: usize,

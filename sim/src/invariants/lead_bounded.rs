@@ -3,21 +3,20 @@
 //!
 //! A peer waits for the peers that are linked, take part, and did not miss a deadline.
 
-use murmurate_protocol::{Peer, PeerId, Round};
-use std::collections::BTreeMap;
+use murmurate_protocol::{Peer, PeerId, Round, SortedMap};
 
 /// The actual rounds of the machines.
 #[derive(Debug)]
 pub(super) struct LeadBounded {
     lead: u64,
-    rounds: BTreeMap<PeerId, Round>,
+    rounds: SortedMap<PeerId, Round>,
 }
 
 impl LeadBounded {
     pub(super) const fn new(lead: u32) -> Self {
         Self {
             lead: lead as u64,
-            rounds: BTreeMap::new(),
+            rounds: SortedMap::new(),
         }
     }
 

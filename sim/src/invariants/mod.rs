@@ -30,7 +30,6 @@ use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 use same_steps::{SameRatings, SameSteps};
 
-/// All checks of one run.
 #[derive(Debug)]
 pub(crate) struct Checks {
     rounds: RoundsMonotonic,
@@ -62,7 +61,8 @@ impl Checks {
             pauses: paused(scenario),
             inboxes: InboxBounded::new(recipe.plan(), scenario.peers),
             mass: exchange
-                .has_mass()
+                .facts()
+                .has_mass
                 .then(|| MassConserved::new(scenario.peers)),
             bits: exchange
                 .agrees()
@@ -155,7 +155,6 @@ impl Checks {
         }
     }
 
-    /// Notes an event that a peer reported.
     pub(crate) fn hear(&mut self, index: usize, event: &Event) -> Result<(), String> {
         waits_bounded::check(event, self.pauses[index])?;
         match &mut self.bits {
@@ -164,7 +163,6 @@ impl Checks {
         }
     }
 
-    /// Notes work that a machine has done.
     pub(crate) fn worked(&mut self, index: usize, host: &mut Host, order: &Order) {
         if let Some(data) = &mut self.data {
             data.worked(&self.plan, self.ids[index], host, order);
@@ -183,7 +181,6 @@ impl Checks {
         }
     }
 
-    /// Checks a merge that a peer reported.
     pub(crate) fn merged(
         &mut self,
         index: usize,

@@ -24,8 +24,8 @@ impl RoundsMonotonic {
         self.known[index] = STARTED;
     }
 
-    /// Notes the round of a machine, which may `join` or take part in rounds. What it takes over before its first
-    /// round may begin that round at once.
+    /// Notes the round of a machine, which may `join` or take part in rounds. A state that it takes over before
+    /// its first round may begin that round at once.
     pub(super) fn check(&mut self, index: usize, round: Round, joins: bool) -> Result<(), String> {
         let (last, joined) = std::mem::replace(&mut self.known[index], (round, joins));
         if round >= last || joined {

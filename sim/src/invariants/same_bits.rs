@@ -13,16 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Number of groups to remember. No peer may end an older round.
 const WINDOW: usize = 1024;
 
-/// A group: its round and its members.
 type Group = (Round, Vec<PeerId>);
 
 /// The final digests of groups.
 #[derive(Debug)]
 pub(super) struct SameBits {
     digests: BTreeMap<Group, BTreeMap<usize, Digest>>,
-    /// The last group of each peer.
     groups: BTreeMap<usize, Group>,
-    /// The last void round of each peer.
     voided: BTreeMap<usize, Round>,
     /// The last round of each peer whose group agreed that it is void.
     void_agreed: BTreeMap<usize, Round>,

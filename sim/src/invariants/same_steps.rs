@@ -5,8 +5,7 @@
 //! - Where contributions are admitted by their scores: the same ratings, also at those that were restarted, joined
 //!   late or replayed rounds.
 
-use murmurate_protocol::{Digest, Peer, Phase, Ratings, Round, StepBudget};
-use std::collections::BTreeMap;
+use murmurate_protocol::{Digest, Peer, Phase, Ratings, Round, SortedMap, StepBudget};
 
 /// Number of rounds and anchors to remember. No peer may begin an older round.
 const WINDOW: usize = 1024;
@@ -19,7 +18,7 @@ type Taken = (StepBudget, Option<u8>);
 
 /// What rounds take, by how they began.
 #[derive(Debug, Default)]
-pub(super) struct SameSteps(BTreeMap<Opening, Taken>);
+pub(super) struct SameSteps(SortedMap<Opening, Taken>);
 
 impl SameSteps {
     /// Checks a peer after an input.
@@ -52,7 +51,7 @@ impl SameSteps {
 
 /// The ratings of rounds by how they began.
 #[derive(Debug, Default)]
-pub(super) struct SameRatings(BTreeMap<(Round, Digest), Ratings>);
+pub(super) struct SameRatings(SortedMap<(Round, Digest), Ratings>);
 
 impl SameRatings {
     /// Checks a peer after an input.

@@ -13,7 +13,6 @@ use murmurate_protocol::Time;
 /// again from a machine that passes it on.
 const PATH_MAX: usize = 8;
 
-/// A directed link's number.
 pub(crate) type LinkId = u32;
 
 /// The links that a flow passes.
@@ -44,7 +43,6 @@ impl Path {
     }
 }
 
-/// The owner of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A push, by its number.
@@ -112,7 +110,6 @@ impl Demand {
 }
 
 impl Link {
-    /// A flow of this priority starts on it.
     fn enter(&mut self, priority: u8) {
         match priority.cmp(&self.urgent.0) {
             _ if self.flows.is_empty() => self.urgent = (priority, 1),
@@ -122,7 +119,6 @@ impl Link {
         }
     }
 
-    /// The share of a flow of this priority.
     fn share(&self, priority: u8) -> f64 {
         if priority > self.urgent.0 {
             0.0
@@ -132,7 +128,6 @@ impl Link {
     }
 }
 
-/// All active flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flows {
     links: Vec<Link>,
@@ -160,13 +155,11 @@ impl Flows {
         self.links[link as usize].capacity
     }
 
-    /// The smallest capacity on a path.
     pub(crate) fn narrowest(&self, path: &Path) -> f64 {
         let capacities = path.links().iter().map(|link| self.capacity(*link));
         capacities.fold(f64::INFINITY, f64::min)
     }
 
-    /// Changes a link's capacity.
     pub(crate) fn set_capacity(&mut self, now: Time, link: LinkId, capacity: f64) {
         self.links[link as usize].capacity = capacity;
         self.share_out(now, &[link]);
@@ -223,7 +216,6 @@ impl Flows {
         number
     }
 
-    /// Ends a flow, finished or not.
     pub(crate) fn end(&mut self, now: Time, number: u32) {
         let flow = &mut self.flows[number as usize];
         if !std::mem::take(&mut flow.alive) {

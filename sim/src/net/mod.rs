@@ -26,7 +26,6 @@ struct View {
     up: bool,
     /// Increases whenever the link comes up. Data of an earlier connection is not delivered.
     connection: u32,
-    /// The life of the other machine.
     life: u32,
     /// Arrival of the last control message to this machine. Control messages keep their order.
     last_arrival: Time,
@@ -39,7 +38,6 @@ struct View {
 pub(crate) struct Network {
     /// Sparse, because in a large swarm each machine is linked to a few others.
     views: Vec<BTreeMap<u32, View>>,
-    /// The side of the partition of each machine.
     sides: Vec<u32>,
     ways: Ways,
     places: Places,
@@ -187,12 +185,10 @@ impl Network {
         }
     }
 
-    /// The side of the partition of a machine.
     pub(crate) fn side(&self, of: usize) -> u32 {
         self.sides[of]
     }
 
-    /// Sets the side of the partition of a machine.
     pub(crate) fn set_side(&mut self, of: usize, side: u32) {
         self.sides[of] = side;
     }
@@ -211,7 +207,6 @@ impl Network {
         self.places.apart(a, b)
     }
 
-    /// The shortest round trip between two machines.
     pub(crate) fn round_trip(&self, a: usize, b: usize) -> Duration {
         2 * self.fixed(a, b)
     }
@@ -257,7 +252,6 @@ impl Network {
         *last = at.max(*last);
     }
 
-    /// Draws the fate of one push.
     pub(crate) fn fate(&mut self) -> Fate {
         self.loss.fate(&mut self.random)
     }
@@ -294,7 +288,6 @@ impl Network {
         (flow, extra)
     }
 
-    /// Ends a flow before it is complete.
     pub(crate) fn end_flow(&mut self, now: Time, flow: u32) {
         self.flows.end(now, flow);
     }

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 /// Latency of a link, one way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latency {
-    /// The fixed part.
     pub(crate) fixed: Duration,
     /// Upper bound of the jitter, which is uniformly distributed.
     pub(crate) jitter: Duration,
@@ -94,7 +93,6 @@ impl Places {
         }
     }
 
-    /// The latency between two machines.
     pub(crate) fn latency(&self, a: usize, b: usize) -> Latency {
         if !self.pairs.is_empty() {
             let pair = (a.min(b) as u32, a.max(b) as u32);

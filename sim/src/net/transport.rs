@@ -15,10 +15,8 @@ use crate::random::Random;
 use core::time::Duration;
 use murmurate_protocol::Time;
 
-/// Bytes of a packet's payload.
 const PACKET_BYTES: f64 = 1460.0;
 
-/// Packets of the first window.
 const FIRST_WINDOW: f64 = 10.0;
 
 /// Idle time after which a TCP connection repeats slow start.
@@ -91,7 +89,6 @@ pub(crate) struct Loss {
     pub(crate) probability: f64,
 }
 
-/// The fate of one push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Arrives, and so does its acknowledgement.
@@ -108,7 +105,6 @@ impl Loss {
         random.chance(self.probability)
     }
 
-    /// Draws the fate of one push.
     pub(crate) fn fate(&self, random: &mut Random) -> Fate {
         if self.strikes(random) {
             return Fate::Lost;

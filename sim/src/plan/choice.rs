@@ -28,8 +28,8 @@ pub struct Choice {
     pub agrees: bool,
     #[serde(skip)]
     lossless: bool,
-    /// What it cost in loss on a text, where that was measured: the rows nearest to this number of peers
-    /// and of inner steps, one for each distribution of the data.
+    /// Its measured penalties in loss on a text: the rows nearest to this number of peers and of inner steps,
+    /// one for each distribution of the data. Empty where none was measured.
     pub measured: Vec<Penalty>,
     #[serde(skip)]
     suits: bool,
@@ -69,7 +69,7 @@ impl Choice {
         }))
     }
 
-    /// Chosen first: presets for what is trained, then peers that agree, then those that lost least where that
+    /// Chosen first: presets that suit the task, then peers that agree, then those that lost least where that
     /// was measured, then the fewest inner steps between exchanges, because peers drift apart meanwhile. Among
     /// equals a codec that loses nothing, the default, and the least memory.
     fn rank(&self) -> (bool, bool, i64, u64, bool, bool, u64) {
@@ -84,7 +84,7 @@ impl Choice {
         )
     }
 
-    /// What was measured on iid data, in whole percent: seeds differ by more. Zero if nothing was.
+    /// The measured penalty on iid data, in whole percent: seeds differ by more. Zero if there is none.
     fn lost_percent(&self) -> i64 {
         let iid = self.measured.iter().find(|row| row.data == "iid");
         iid.map_or(0, |row| (100.0 * row.penalty).round() as i64)

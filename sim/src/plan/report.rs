@@ -149,11 +149,6 @@ impl PlanReport {
         }
         Ok(())
     }
-
-    /// As one JSON object.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a report has string keys and plain values only")
-    }
 }
 
 impl fmt::Display for PlanReport {

@@ -23,17 +23,14 @@ pub(crate) struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// A checker for the text of a file.
     pub(crate) const fn new(file: &'a str, text: &'a str) -> Self {
         Self { file, text }
     }
 
-    /// Name of the file in errors.
     pub(crate) const fn file(&self) -> &'a str {
         self.file
     }
 
-    /// An error about a key.
     pub(crate) fn refuse(&self, key: &str, reason: impl Into<String>) -> ScenarioError {
         ScenarioError::Value {
             file: self.file.to_owned(),
@@ -68,13 +65,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A duration from seconds.
     pub(crate) fn seconds(&self, key: &str, value: f64) -> Result<Duration, ScenarioError> {
         self.within(key, value, (0.0, SECONDS_MAX))
             .map(Duration::from_secs_f64)
     }
 
-    /// A duration from milliseconds.
     pub(crate) fn milliseconds(&self, key: &str, value: f64) -> Result<Duration, ScenarioError> {
         self.within(key, value, (0.0, SECONDS_MAX * 1e3))
             .map(|ms| Duration::from_secs_f64(ms / 1e3))

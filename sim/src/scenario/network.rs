@@ -97,7 +97,6 @@ impl Default for RawNetwork {
     }
 }
 
-/// An optional rate.
 fn rate(check: &Checker<'_>, key: &str, mbit: Option<f64>) -> Result<Option<f64>, ScenarioError> {
     mbit.map(|mbit| check.rate(key, mbit)).transpose()
 }

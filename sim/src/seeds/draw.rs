@@ -78,7 +78,7 @@ fn strategy(seed: u64, peers: u64, presets: &[&str], draw: &mut Draw) -> String 
     )
 }
 
-fn head(seed: u64, peers: u64, rounds: u64) -> String {
+pub(super) fn head(seed: u64, peers: u64, rounds: u64) -> String {
     format!(
         "seed = {seed}\npeers = {peers}\nrounds = {rounds}\nsave_every_s = 0.5\n\
          [task]\nkind = \"quadratic\"\ndim = {PARAMETERS}\n"

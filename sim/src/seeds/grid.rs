@@ -1,7 +1,7 @@
 //! Random grids: rows of peers at a few sites that come, go, crash and are cut off.
 
-use super::draw::DENSE;
-use super::point::{Draw, PARAMETERS};
+use super::draw::{DENSE, head};
+use super::point::Draw;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::fmt::Write;
@@ -23,10 +23,9 @@ pub fn random_grid(seed: u64) -> String {
     let codec = draw.one_of(&DENSE);
     let fragments = 1 + draw.below(3);
     let rounds = 60 + draw.below(15);
+    let head = head(seed, peers, rounds);
     let mut text = format!(
-        "seed = {seed}\npeers = {peers}\nrounds = {rounds}\nsave_every_s = 0.5\n\
-         [task]\nkind = \"quadratic\"\ndim = {PARAMETERS}\n\
-         [strategy]\npreset = \"{preset}\"\n[strategy.compression]\ncodec = \"{codec}\"\n\
+        "{head}[strategy]\npreset = \"{preset}\"\n[strategy.compression]\ncodec = \"{codec}\"\n\
          [strategy.overlap]\nfragments = {fragments}\n\
          [strategy.agreement]\ngrouping = \"grid\"\nrow = {row}\n\
          [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 5000\n\

@@ -18,7 +18,6 @@ const ATTEMPTS: usize = 32;
 /// The fewest rounds of a random scenario.
 pub(super) const ROUNDS_MIN: u64 = 10;
 
-/// Parameters of the model.
 pub(super) const PARAMETERS: u64 = 48;
 
 /// Random choices of one scenario.
@@ -34,7 +33,6 @@ impl Draw {
     }
 }
 
-/// The tables of a strategy for this number of peers.
 pub(super) fn random_point(draw: &mut Draw, peers: u64) -> Table {
     // Without an exchange there is nothing to test.
     let presets: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
@@ -70,7 +68,7 @@ fn laid_over(preset: &str, draw: &mut Draw, peers: u64) -> Table {
         point.name("architecture", "topology", &TOPOLOGIES, draw);
     }
     if draw.below(4) == 0 {
-        point.name("synchronization", "mode", &MODES, draw);
+        point.name("synchronization", "mode", MODES, draw);
         point.set("architecture", "owners", 1 + draw.below(peers));
         match draw.below(4) {
             0 => point.set("synchronization", "enough", 1 + draw.below(peers)),
@@ -143,13 +141,13 @@ impl From<bool> for TomlValue {
 mod tests {
     use super::*;
     use murmurate_protocol::Layers;
+    use murmurate_protocol::SortedSet;
     use rand_core::SeedableRng;
-    use std::collections::BTreeSet;
 
     #[test]
     fn every_exchange_and_most_codecs_and_schedules_are_drawn() {
         let (mut exchanges, mut codecs, mut schedules) =
-            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+            (SortedSet::new(), SortedSet::new(), SortedSet::new());
         let (mut staggered, mut late, mut by_layers) = (0, 0, 0);
         for seed in 0..2000 {
             let mut draw = Draw(rand_chacha::ChaCha8Rng::seed_from_u64(seed));

@@ -67,3 +67,22 @@ fn a_machine_that_was_away_contributes_again() {
     assert_eq!(report.consensus_distance, 0.0, "{report}");
     assert_eq!(report.live, 8, "{report}");
 }
+
+/// A machine that leaves says so, also in the middle of an exchange: none of the others waits for it until a
+/// deadline.
+#[test]
+fn no_wait_expires_for_a_machine_that_leaves() {
+    for attempt in 0..100 {
+        let at_s = 1.0 + f64::from(attempt) * 0.037;
+        let text = format!(
+            "seed = {attempt}\npeers = 3\nrounds = 20\n\
+             [task]\nkind = \"quadratic\"\ndim = 64\n\
+             [strategy]\npreset = \"diloco\"\n\
+             [strategy.synchronization]\ninner_steps = 24\n\
+             [network]\nlatency_ms = 5.0\njitter_ms = 8.0\nbootstrap = 32\n\
+             [[fault]]\nkind = \"leave\"\npeer = 2\nat_s = {at_s}\n"
+        );
+        let report = crate::common::run(&text, None);
+        assert_eq!(report.counters.waits_expired, 0, "{report}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Balanced rounds on unequal machines: how busy they are, that they learn as well from the same
 //! samples, and that faults, liars and restarts leave them as they are.
 
-use crate::common::{crash, crash_and_return, run, stall};
+use crate::common::{crash, crash_and_return, loss, run, stall};
 use murmurate_sim::Report;
 
 /// Speeds from a half to one, in no order.
@@ -71,15 +71,6 @@ fn equal_machines_whose_times_vary_are_not_slowed_down() {
 }
 
 const LOGISTIC: &str = "kind = \"logistic\"\ndim = 32\nheterogeneity = 1.0\nbatch = 8";
-
-/// The loss after the last round.
-fn loss(report: &Report) -> f64 {
-    report
-        .samples
-        .last()
-        .and_then(|last| last.loss)
-        .expect("a loss")
-}
 
 #[test]
 fn the_same_samples_teach_as_much_in_balanced_rounds() {

@@ -1,8 +1,7 @@
 //! Gossip in pairs over fast links (`bandwidth-matching`), where the peers measure the rates
 //! themselves. The simulator checks the invariants of gossip after every event.
 
-use crate::common::{crash, crash_and_return, run};
-use murmurate_sim::Report;
+use crate::common::{crash, crash_and_return, loss, run};
 
 const PEERS: usize = 8;
 
@@ -69,14 +68,6 @@ fn rounds_are_shorter_over_links_that_the_peers_found_to_be_fast() {
     // Of these 0.2 s are training. One slice in each direction crosses between the sites in eight
     // rounds, instead of two or more in most rounds.
     assert!(fast - 0.2 < 0.2 * (random - 0.2), "{fast} after {random}");
-}
-
-fn loss(report: &Report) -> f64 {
-    report
-        .samples
-        .last()
-        .and_then(|last| last.loss)
-        .expect("a loss")
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Pulls with bounds (presets `wagma` and `hop`) and groups (`prague`) in the simulator: what a slow
 //! machine costs the others, how far peers are apart, and each kind of fault.
 
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+use crate::common::{crash, crash_for, loss, slow, waits_are_bounded};
+use murmurate_sim::Report;
 
 const PRESETS: [&str; 3] = ["wagma", "hop", "prague"];
 
@@ -14,10 +15,7 @@ fn run(strategy: &str, rounds: u64, more: &str) -> Report {
          [strategy.deadlines]\nfloor_ms = 200\ninitial_ms = 2000\nceiling_ms = 5000\n\
          [limits]\nvirtual_s = 3600.0\nevents = 5_000_000\n{more}"
     );
-    let scenario = Scenario::from_toml(&text, "bounds", "bounds");
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
-    report.unwrap_or_else(|error| panic!("{strategy}: {error}"))
+    crate::common::run(&text, None)
 }
 
 fn preset(name: &str) -> String {
@@ -25,12 +23,7 @@ fn preset(name: &str) -> String {
 }
 
 fn found(report: &Report) -> bool {
-    let last = report.samples.last().expect("samples");
-    last.loss.expect("a loss") < 0.3
-}
-
-fn waits_are_bounded(report: &Report) -> bool {
-    report.counters.longest_wait_s <= report.counters.longest_wait_allowed_s
+    loss(report) < 0.3
 }
 
 const QUIET: &str = "[compute]\nstep_ms = 20.0\n[network]\nlatency_ms = 5.0\n";
@@ -82,12 +75,9 @@ fn a_death_in_any_phase_leaves_seven_that_finish() {
         for phase in ["train", "exchange", "apply"] {
             // Messages of a round with 5 ms one way: a question, a question of the maker, a part,
             // a mean.
-            for delay in ["0.0", "0.004", "0.006", "0.011", "0.016", "0.021"] {
-                let fault = format!(
-                    "{QUIET}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\n\
-                     phase = \"{phase}\"\ndelay_s = {delay}\n"
-                );
-                let report = run(&preset(name), 60, &fault);
+            for delay in [0.0, 0.004, 0.006, 0.011, 0.016, 0.021] {
+                let fault = crash(2, 9, phase, delay);
+                let report = run(&preset(name), 60, &format!("{QUIET}{fault}"));
                 assert_eq!(report.live, 7, "{name} {phase} {delay}: {report}");
                 assert_eq!(report.counters.rule_breaks, 0, "{report}");
                 assert!(waits_are_bounded(&report), "{report}");
@@ -99,11 +89,8 @@ fn a_death_in_any_phase_leaves_seven_that_finish() {
 #[test]
 fn a_restarted_peer_takes_part_again() {
     for name in PRESETS {
-        let fault = format!(
-            "{LOSSY}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"exchange\"\n\
-             delay_s = 0.003\nrestart_after_s = 1.5\n"
-        );
-        let report = run(&preset(name), 300, &fault);
+        let fault = crash_for(2, 9, "exchange", 0.003, 1.5);
+        let report = run(&preset(name), 300, &format!("{LOSSY}{fault}"));
         assert_eq!(report.live, 8, "{name}: {report}");
         assert!(found(&report), "{name}: {report}");
     }
@@ -111,11 +98,7 @@ fn a_restarted_peer_takes_part_again() {
 
 /// What three machines that stall for some rounds, one after another, add to the time of a run.
 fn stalls(strategy: &str) -> f64 {
-    let stall = |(peer, at): (usize, f64)| {
-        format!(
-            "[[fault]]\nkind = \"straggler\"\npeer = {peer}\nat_s = {at}\nfactor = 8.0\nlasts_s = 0.04\n"
-        )
-    };
+    let stall = |(peer, at_s)| slow(peer, at_s, 8.0, 0.04);
     let faults: String = [(0, 1.0), (3, 1.2), (6, 1.4)].map(stall).concat();
     let (calm, with) = (
         run(strategy, 100, QUIET),
@@ -130,8 +113,7 @@ fn stalls(strategy: &str) -> f64 {
 /// round of `sync_every`.
 #[test]
 fn a_slow_peer_holds_no_other_up() {
-    let slow =
-        "[[fault]]\nkind = \"straggler\"\npeer = 2\nat_s = 0.1\nfactor = 4.0\nlasts_s = 3600.0\n";
+    let slow = slow(2, 0.1, 4.0, 3600.0);
     let time = |strategy: &str| {
         let report = run(strategy, 100, &format!("{QUIET}{slow}"));
         assert_eq!(report.live, 8, "{report}");

@@ -1,5 +1,6 @@
 //! Swarms in cells: means of parameters over small groups that each round deals along another axis.
 
+use crate::common::crash_at;
 use murmurate_sim::{Report, RunOptions, Scenario, TrainerRequest, run_scenario};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::toy::ToyTask;
@@ -41,7 +42,7 @@ const DIM: usize = 200;
 const DRAWN: &str = "kind = \"drawn\"";
 
 /// A trainer whose first parameters are drawn for each machine, and whose steps are too short to move them.
-fn drawn(request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String> {
+pub(crate) fn drawn(request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String> {
     let task = ToyTask::Quadratic {
         dim: DIM,
         heterogeneity: 0.0,
@@ -199,8 +200,8 @@ fn a_newcomer_takes_a_place_and_the_cells_go_on() {
 
 #[test]
 fn a_third_of_the_machines_vanishes_at_once_and_the_others_go_on() {
-    let crash = |peer: usize| format!("[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = 5.0\n");
-    let faults: String = (0..64).filter(|peer| peer % 3 == 1).map(crash).collect();
+    let dead = (0..64).filter(|peer| peer % 3 == 1);
+    let faults: String = dead.map(|peer| crash_at(peer, 5.0)).collect();
     let text = text(64, 8, 30, TIMING, &faults).replace("step_ms = 5.0", "step_ms = 50.0");
     let report = run(&text);
     println!("{report}");

@@ -1,6 +1,7 @@
 //! A parameter server whose peers proceed at their own pace, under faults. The simulator checks the
 //! invariants after every event, among them the bound of the lead. These tests check the result.
 
+use crate::common::{crash, crash_for, lies, slow, waits_are_bounded};
 use murmurate_sim::{Report, RunOptions, Scenario, SimError, ToyTasksOnly, run_scenario};
 
 const PEERS: usize = 6;
@@ -47,11 +48,7 @@ fn learned(report: &Report, peers: usize, loss: f64, what: &str) {
     assert_eq!(last.round, ROUNDS, "{what}: {report}");
     assert!(last.peers + 1 >= peers, "{what}: {report}");
     assert!(last.loss_max < Some(loss), "{what}: {report}");
-    let counters = &report.counters;
-    assert!(
-        counters.longest_wait_s <= counters.longest_wait_allowed_s,
-        "{what}: {report}"
-    );
+    assert!(waits_are_bounded(report), "{what}: {report}");
 }
 
 #[test]
@@ -89,10 +86,7 @@ fn after_a_death_at_any_moment_a_successor_continues_the_shards() {
         for (phase, delay) in moments {
             // The owners are among them.
             for victim in 0..PEERS {
-                let fault = format!(
-                    "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 30\nphase = \"{phase}\"\n\
-                     delay_s = {delay}\n"
-                );
+                let fault = crash(victim, 30, phase, delay);
                 let report = run_text(&text(preset, &fault), None);
                 learned(&report, PEERS - 1, 1.0, &format!("{preset} {fault}"));
             }
@@ -104,10 +98,7 @@ fn after_a_death_at_any_moment_a_successor_continues_the_shards() {
 fn an_owner_that_comes_back_takes_the_newest_copy_over() {
     for (preset, loss) in PRESETS {
         for victim in 0..PEERS {
-            let fault = format!(
-                "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 20\nphase = \"exchange\"\n\
-                 delay_s = 0.01\nrestart_after_s = 1.0\n"
-            );
+            let fault = crash_for(victim, 20, "exchange", 0.01, 1.0);
             let report = run_text(&text(preset, &fault), None);
             learned(&report, PEERS, 3.0 * loss, &format!("{preset} {fault}"));
         }
@@ -118,10 +109,7 @@ fn an_owner_that_comes_back_takes_the_newest_copy_over() {
 fn one_that_stalls_is_not_waited_for_longer_than_a_deadline() {
     for preset in ["asp", "ssp"] {
         for victim in 0..PEERS {
-            let fault = format!(
-                "[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 1.0\nfactor = 10000.0\n\
-                 lasts_s = 8.0\n"
-            );
+            let fault = slow(victim, 1.0, 10000.0, 8.0);
             let report = run_text(&text(preset, &fault), None);
             // An owner that fell behind keeps its old center until a peer pushes to it again, and
             // here the others have ended.
@@ -143,10 +131,7 @@ fn nonsense_moves_nothing() {
     for preset in ["asp", "ssp"] {
         for lie in ["garbage", "truncated"] {
             for victim in 0..3 {
-                let fault = format!(
-                    "[[fault]]\nkind = \"byzantine\"\npeer = {victim}\nat_s = 1.0\nlasts_s = 0.06\n\
-                     lie = \"{lie}\"\n"
-                );
+                let fault = lies(victim, 1.0, 0.06, lie);
                 let report = run_text(&text(preset, &fault), None);
                 assert!(report.counters.lies > 0, "{report}");
                 learned(&report, PEERS, 1.0, &format!("{preset} {fault}"));
@@ -178,11 +163,7 @@ fn the_fast_wait_for_the_slow_only_when_their_lead_is_bounded() {
 /// Seconds that peers wait because of the bound, in an SSP run with rounds of 100 ms in which peers
 /// stall one after another, each for two seconds.
 fn bursts(mode: &str) -> f64 {
-    let stall = |(peer, at): (usize, f64)| {
-        format!(
-            "[[fault]]\nkind = \"straggler\"\npeer = {peer}\nat_s = {at}\nfactor = 20.0\nlasts_s = 0.5\n"
-        )
-    };
+    let stall = |(peer, at_s)| slow(peer, at_s, 20.0, 0.5);
     let stalls: String = [(0, 1.0), (3, 3.0), (5, 5.0)].map(stall).concat();
     let point = format!("[strategy.synchronization]\n{mode}\n[compute]\nstep_ms = 100.0\n{stalls}");
     let report = run_text(&text("ssp", &point), None);
@@ -213,9 +194,7 @@ fn with_a_chosen_lead_deaths_and_stalls_are_survived() {
         );
         let report = run_text(&text("ssp", &format!("{lead}{crash}")), None);
         learned(&report, PEERS - 1, 1.0, &crash);
-        let stall = format!(
-            "[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 1.0\nfactor = 10000.0\nlasts_s = 8.0\n"
-        );
+        let stall = slow(victim, 1.0, 10000.0, 8.0);
         let report = run_text(&text("ssp", &format!("{lead}{stall}")), None);
         learned(&report, PEERS, 4.0, &stall);
         assert!(report.counters.waits_expired > 0, "{report}");

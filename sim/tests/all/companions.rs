@@ -1,8 +1,9 @@
 //! Control variates in the simulator, under the faults of every all-reduce. The invariants hold
 //! after every event, and the result is the common optimum although the peers' data differ.
-//! `pairwise.rs` tests trackers.
+//! `neighbours.rs` tests trackers.
 
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+use crate::common::{QUIET, crash, crash_for};
+use murmurate_sim::Report;
 
 const PEERS: usize = 6;
 
@@ -16,13 +17,9 @@ fn run(correction: &str, rounds: u64, seed: u64, more: &str) -> Report {
          [strategy.deadlines]\nfloor_ms = 500\ninitial_ms = 4000\n\
          [compute]\nstep_ms = 5.0\n[limits]\nvirtual_s = 3600.0\n{more}"
     );
-    let scenario = Scenario::from_toml(&text, "scaffold", "scaffold");
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
-    report.unwrap_or_else(|error| panic!("{error}\n{text}"))
+    crate::common::run(&text, None)
 }
 
-const QUIET: &str = "[network]\nlatency_ms = 5.0\n";
 const LOSSY: &str = "[network]\nlatency_ms = 5.0\njitter_ms = 15.0\nloss = 0.03\n";
 
 fn last_loss(report: &Report) -> f64 {
@@ -62,11 +59,8 @@ fn loss_and_jitter_break_nothing_and_variates_still_take_the_drift_out() {
 #[test]
 fn a_crash_and_a_restart_leave_no_bias() {
     for phase in ["train", "exchange", "apply"] {
-        let fault = format!(
-            "{QUIET}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"{phase}\"\n\
-             delay_s = 0.004\nrestart_after_s = 1.5\n"
-        );
-        let report = run("scaffold", 200, 5, &fault);
+        let fault = crash_for(2, 9, phase, 0.004, 1.5);
+        let report = run("scaffold", 200, 5, &format!("{QUIET}{fault}"));
         assert_eq!(report.live, PEERS, "{report}");
         assert!(last_loss(&report) < 1e-8, "{phase}: {report}");
     }
@@ -75,12 +69,9 @@ fn a_crash_and_a_restart_leave_no_bias() {
 #[test]
 fn a_death_in_any_phase_leaves_the_others_with_the_same_bits() {
     for phase in ["train", "exchange", "apply"] {
-        for delay in ["0.0", "0.008", "0.016", "0.024"] {
-            let fault = format!(
-                "{QUIET}[[fault]]\nkind = \"crash\"\npeer = 1\nround = 4\nphase = \"{phase}\"\n\
-                 delay_s = {delay}\n"
-            );
-            let report = run("scaffold", 20, 1, &fault);
+        for delay in [0.0, 0.008, 0.016, 0.024] {
+            let fault = crash(1, 4, phase, delay);
+            let report = run("scaffold", 20, 1, &format!("{QUIET}{fault}"));
             assert_eq!(report.live, PEERS - 1, "{report}");
             last_loss(&report);
         }

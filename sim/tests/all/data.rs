@@ -74,12 +74,8 @@ fn deaths_leave_no_sample_out_and_train_few_twice() {
 
 #[test]
 fn late_machines_leave_no_sample_out_and_train_few_twice() {
-    let stall = |(peer, at_s, lasts_s): &(usize, f64, f64)| {
-        format!(
-            "[[fault]]\nkind = \"straggler\"\npeer = {peer}\nat_s = {at_s}\nfactor = 20.0\n\
-             lasts_s = {lasts_s}\n"
-        )
-    };
+    let stall =
+        |&(peer, at_s, lasts_s): &(usize, f64, f64)| crate::common::slow(peer, at_s, 20.0, lasts_s);
     let flat = [(1, 3.0, 3.0), (5, 9.0, 3.0), (3, 15.0, 3.0), (7, 21.0, 3.0)];
     let grid = [(10, 3.0, 3.0), (40, 12.2, 0.6), (23, 16.0, 3.0)];
     for (peers, grouping, late) in [(8, FLAT, &flat[..]), (81, GRID, &grid[..])] {

@@ -2,7 +2,7 @@
 //! each kind of message, a stalled peer, a peer that sends nonsense. The simulator checks its
 //! invariants after every event. These tests check the final state of the survivors.
 
-use crate::common::{crash, lies, run, stall};
+use crate::common::{crash, crash_and_return, lies, loss, run, stall};
 use murmurate_sim::Report;
 
 const PEERS: usize = 6;
@@ -30,21 +30,10 @@ fn text(architecture: &str, network: &str, faults: &str) -> String {
 
 /// Checks that `peers` machines are up at the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {
-    assert_eq!(report.live, peers, "{what}: {report}");
     // A peer that takes a state over in the last round is not sampled. The simulator waits for
     // equal bits.
-    let last = report.samples.last().expect("samples");
-    assert_eq!(
-        (last.round, last.consensus_distance),
-        (ROUNDS, 0.0),
-        "{what}: {report}"
-    );
-    assert!(last.loss < Some(1e-3), "{what}: {report}");
-    let counters = &report.counters;
-    assert!(
-        counters.longest_wait_s <= counters.longest_wait_allowed_s,
-        "{what}: {report}"
-    );
+    crate::common::agreed(report, peers, ROUNDS, what);
+    assert!(loss(report) < 1e-3, "{what}: {report}");
 }
 
 #[test]
@@ -108,9 +97,8 @@ fn one_that_stalls_is_not_waited_for_and_catches_up() {
 #[test]
 fn a_dead_peer_that_comes_back_holds_what_the_others_hold() {
     for architecture in AGREEING {
-        let fault = "[[fault]]\nkind = \"crash\"\npeer = 3\nround = 4\nphase = \"exchange\"\n\
-                     delay_s = 0.05\nrestart_after_s = 1.0\n";
-        let report = run(&text(architecture, "", fault), None);
+        let fault = crash_and_return(3, 4, "exchange", 0.05);
+        let report = run(&text(architecture, "", &fault), None);
         agreed(&report, PEERS, architecture);
     }
 }

@@ -1,5 +1,6 @@
 //! Swarms in rows and columns: exact agreement above one group, and what each failure costs.
 
+use crate::common::{crash_at, loss, slow};
 use murmurate_sim::Report;
 
 /// Machines in rows of `row`, with short deadlines.
@@ -19,11 +20,6 @@ const TIMING: &str = "kind = \"timing\"\nparameters = 100_000";
 
 fn run(text: &str) -> Report {
     crate::common::run(text, None)
-}
-
-fn loss(report: &Report) -> f64 {
-    let last = report.samples.last().expect("an evaluation at the end");
-    last.loss.expect("the task has a loss")
 }
 
 #[test]
@@ -61,20 +57,13 @@ fn deaths(peers: usize, row: usize, victims: impl Iterator<Item = usize> + Clone
     for victim in victims {
         for ms in (first..last).step_by(every_ms as usize) {
             let at_s = ms as f64 / 1000.0;
-            let fault = format!("[[fault]]\nkind = \"crash\"\npeer = {victim}\nat_s = {at_s}\n");
-            let report = run(&text(peers, row, 6, TIMING, &fault));
-            let counters = &report.counters;
-            assert_eq!(counters.voided, 0, "{victim} dies at {ms} ms: {report}");
-            assert_eq!(counters.catch_ups, 0, "{victim} dies at {ms} ms: {report}");
-            assert_eq!(
-                counters.rule_breaks, 0,
-                "{victim} dies at {ms} ms: {report}"
-            );
+            let report = run(&text(peers, row, 6, TIMING, &crash_at(victim, at_s)));
+            let (counters, what) = (&report.counters, format!("{victim} dies at {ms} ms"));
+            assert_eq!(counters.voided, 0, "{what}: {report}");
+            assert_eq!(counters.catch_ups, 0, "{what}: {report}");
+            assert_eq!(counters.rule_breaks, 0, "{what}: {report}");
             let least = 6 * (peers as u64 - 1);
-            assert!(
-                counters.rounds_ended >= least,
-                "{victim} dies at {ms} ms: {report}"
-            );
+            assert!(counters.rounds_ended >= least, "{what}: {report}");
         }
     }
 }
@@ -150,9 +139,7 @@ fn machines_that_die_and_come_back_all_the_time_hold_no_round_up_for_long() {
 fn one_that_is_slow_for_some_seconds_stops_no_other() {
     // It fell rounds behind, and peers that waited for it never heard that the others had gone on.
     for at_s in [2.0, 3.0, 3.5, 5.1] {
-        let slow = format!(
-            "[[fault]]\nkind = \"straggler\"\npeer = 10\nat_s = {at_s}\nfactor = 20.0\nlasts_s = 3.0\n"
-        );
+        let slow = slow(10, at_s, 20.0, 3.0);
         let text = text(81, 9, 20, TIMING, &slow)
             .replace("\"diloco\"", "\"diloco\"\nsynchronization.inner_steps = 50")
             .replace("step_ms = 5.0", "step_ms = 10.0");

@@ -1,5 +1,6 @@
 //! Every preset and codec that the grid of methods accepts on rows and columns.
 
+use crate::common::loss;
 use murmurate_sim::Report;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::grid::registry::{CODECS, PRESETS};
@@ -18,11 +19,6 @@ fn run(preset: &str, strategy: &str, grid: bool) -> Report {
          [compute]\nstep_ms = 5.0\n"
     );
     crate::common::run(&text, None)
-}
-
-fn loss(report: &Report) -> f64 {
-    let last = report.samples.last().expect("an evaluation at the end");
-    last.loss.expect("the task has a loss")
 }
 
 /// What differs between a grid and a group, in a line; nothing where they agree.

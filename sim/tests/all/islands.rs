@@ -2,7 +2,7 @@
 //! simulator checks the invariants of gossip after every event. These tests check the cost of slow
 //! links between islands and the result under faults.
 
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+use murmurate_sim::Report;
 
 const PEERS: usize = 6;
 const ROUNDS: u64 = 24;
@@ -16,10 +16,7 @@ fn run(task: &str, every: u64, more: &str, seed: u64) -> Report {
          [strategy.deadlines]\nfloor_ms = 2000\ninitial_ms = 20000\nceiling_ms = 60000\n\
          [network]\nlatency_ms = 10.0\nuplink_mbit = 1000.0\ndownlink_mbit = 1000.0\n{more}"
     );
-    let scenario = Scenario::from_toml(&text, "islands", "islands");
-    let scenario = scenario.unwrap_or_else(|e| panic!("{e}\n{text}"));
-    run_scenario(&scenario, &ToyTasksOnly, RunOptions::default())
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+    crate::common::run(&text, None)
 }
 
 const SITES: &str = "[[network.site]]\nname = \"a\"\nfirst = 0\nlast = 2\n\

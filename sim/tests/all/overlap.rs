@@ -3,7 +3,7 @@
 //! restarted peer, a late peer, a peer that sends nonsense. The simulator checks its invariants
 //! after every event. These tests check the final state of the survivors.
 
-use crate::common::{crash, lies, run, stall};
+use crate::common::{crash, crash_and_return, lies, loss, run, stall, waits_are_bounded};
 use murmurate_sim::Report;
 
 const PEERS: usize = 6;
@@ -62,20 +62,9 @@ fn text((overlap, architecture): (&str, &str), network: &str, faults: &str) -> S
 
 /// Checks that `peers` machines are up at the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {
-    assert_eq!(report.live, peers, "{what}: {report}");
-    let last = report.samples.last().expect("samples");
-    assert_eq!(
-        (last.round, last.consensus_distance),
-        (ROUNDS, 0.0),
-        "{what}: {report}"
-    );
+    crate::common::agreed(report, peers, ROUNDS, what);
     // From about 10. Blending with alpha takes longest.
-    assert!(last.loss < Some(0.1), "{what}: {report}");
-    let counters = &report.counters;
-    assert!(
-        counters.longest_wait_s <= counters.longest_wait_allowed_s,
-        "{what}: {report}"
-    );
+    assert!(loss(report) < 0.1, "{what}: {report}");
 }
 
 #[test]
@@ -97,12 +86,8 @@ fn loss_and_jitter_cost_time_and_leave_the_same_bits() {
             let report = run(&text(overlap, network, ""), Some(seed));
             // Lost messages cost rounds, possibly the last one, but never the agreement: a run ends
             // when all hold the same bits.
-            let counters = &report.counters;
-            let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
-            assert!(
-                report.live == PEERS && waited <= allowed,
-                "{overlap:?} {seed}: {report}"
-            );
+            let sound = report.live == PEERS && waits_are_bounded(&report);
+            assert!(sound, "{overlap:?} {seed}: {report}");
             let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
             assert!(last.loss < first.loss, "{overlap:?} {seed}: {report}");
         }
@@ -162,10 +147,7 @@ fn one_that_stalls_or_falls_silent_catches_up_with_every_fragment() {
 fn the_dead_that_come_back_and_the_late_hold_what_the_others_hold() {
     for overlap in OVERLAPS {
         for delay in [0.0, 0.05, 0.1] {
-            let back = format!(
-                "[[fault]]\nkind = \"crash\"\npeer = 3\nround = 5\nphase = \"exchange\"\n\
-                 delay_s = {delay}\nrestart_after_s = 1.0\n"
-            );
+            let back = crash_and_return(3, 5, "exchange", delay);
             let report = run(&text(overlap, "", &back), None);
             agreed(&report, PEERS, &format!("{overlap:?} {back}"));
         }

@@ -1,6 +1,7 @@
 //! The exchange `pull` in the simulator: each kind of fault by itself, and the cost.
 
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+use crate::common::{LOSSY, crash, crash_for, loss, nonsense, slow, waits_are_bounded};
+use murmurate_sim::Report;
 
 /// Topologies: symmetric and not, with many or few partners, and with new partners in each round.
 const TOPOLOGIES: [&str; 4] = [
@@ -20,26 +21,16 @@ fn run(topology: &str, (peers, rounds): (u64, u64), more: &str) -> Report {
          [strategy.deadlines]\nfloor_ms = 100\ninitial_ms = 500\nceiling_ms = 2000\n\
          [compute]\nstep_ms = 20.0\n[limits]\nvirtual_s = 3600.0\nevents = 3_000_000\n{more}"
     );
-    let scenario = Scenario::from_toml(&text, "pull", "pull");
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
-    report.unwrap_or_else(|error| panic!("{topology}: {error}"))
+    crate::common::run(&text, None)
 }
 
 /// Whether the mean loss above the optimum is what one or two neighbours per round leave on
 /// different data.
 fn found(report: &Report) -> bool {
-    let last = report.samples.last().expect("samples");
-    last.loss.expect("a loss") < 0.3
-}
-
-fn within_deadlines(report: &Report) -> bool {
-    let counters = &report.counters;
-    counters.longest_wait_s <= counters.longest_wait_allowed_s
+    loss(report) < 0.3
 }
 
 const QUIET: &str = "[network]\nlatency_ms = 5.0\nbootstrap = 64\n";
-const LOSSY: &str = "[network]\nlatency_ms = 5.0\njitter_ms = 20.0\nloss = 0.2\nretry_ms = 50.0\n";
 
 #[test]
 fn without_faults_all_find_the_common_optimum() {
@@ -64,7 +55,7 @@ fn loss_and_jitter_cost_time_and_nothing_else() {
         );
         assert_eq!((report.live, counters.rule_breaks), (6, 0), "{report}");
         assert!(
-            found(&report) && within_deadlines(&report),
+            found(&report) && waits_are_bounded(&report),
             "{topology} {report}"
         );
     }
@@ -75,15 +66,12 @@ fn a_death_at_any_message_leaves_five_that_finish() {
     // Messages of a round with 5 ms one way: questions, answers.
     for topology in TOPOLOGIES {
         for phase in ["train", "exchange", "apply"] {
-            for delay in ["0.0", "0.003", "0.006", "0.009", "0.012"] {
+            for delay in [0.0, 0.003, 0.006, 0.009, 0.012] {
                 for victim in [0, 2, 5] {
-                    let fault = format!(
-                        "{QUIET}[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 9\n\
-                         phase = \"{phase}\"\ndelay_s = {delay}\n"
-                    );
-                    let report = run(topology, (6, 60), &fault);
+                    let fault = crash(victim, 9, phase, delay);
+                    let report = run(topology, (6, 60), &format!("{QUIET}{fault}"));
                     assert_eq!(report.live, 5, "{topology} {fault}: {report}");
-                    assert!(within_deadlines(&report), "{report}");
+                    assert!(waits_are_bounded(&report), "{report}");
                     let last = report.samples.last().expect("samples");
                     assert_eq!((last.round, last.peers), (60, 5), "{report}");
                 }
@@ -95,11 +83,8 @@ fn a_death_at_any_message_leaves_five_that_finish() {
 #[test]
 fn a_restarted_peer_takes_part_again() {
     for topology in TOPOLOGIES {
-        let fault = format!(
-            "{LOSSY}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"exchange\"\n\
-             delay_s = 0.003\nrestart_after_s = 1.5\n"
-        );
-        let report = run(topology, (6, 300), &fault);
+        let fault = crash_for(2, 9, "exchange", 0.003, 1.5);
+        let report = run(topology, (6, 300), &format!("{LOSSY}{fault}"));
         assert_eq!(report.live, 6, "{report}");
         assert!(found(&report), "{report}");
     }
@@ -108,13 +93,10 @@ fn a_restarted_peer_takes_part_again() {
 #[test]
 fn a_stalled_peer_answers_and_delays_no_other() {
     for topology in TOPOLOGIES {
-        let fault = format!(
-            "{QUIET}[[fault]]\nkind = \"straggler\"\npeer = 2\nat_s = 0.5\nfactor = 1000.0\n\
-             lasts_s = 60.0\n"
-        );
-        let report = run(topology, (6, 60), &fault);
+        let fault = slow(2, 0.5, 1000.0, 60.0);
+        let report = run(topology, (6, 60), &format!("{QUIET}{fault}"));
         assert_eq!(report.live, 6, "{report}");
-        assert!(within_deadlines(&report), "{report}");
+        assert!(waits_are_bounded(&report), "{report}");
         // Only its training stalls; it still answers.
         assert_eq!(report.counters.waits_expired, 0, "{topology}: {report}");
     }
@@ -128,7 +110,7 @@ fn one_whose_links_are_dead_is_waited_for_until_a_deadline() {
                      delay_s = 0.003\nlasts_s = 3.0\n";
         let report = run(topology, (6, 120), fault);
         assert_eq!(report.live, 6, "{report}");
-        assert!(within_deadlines(&report), "{report}");
+        assert!(waits_are_bounded(&report), "{report}");
         assert!(report.counters.waits_expired > 0, "{topology}: {report}");
     }
 }
@@ -137,11 +119,7 @@ fn one_whose_links_are_dead_is_waited_for_until_a_deadline() {
 fn nonsense_is_refused_and_the_others_go_on() {
     for topology in TOPOLOGIES {
         for lie in ["garbage", "truncated", "flipped-bit"] {
-            let fault = format!(
-                "{QUIET}[[fault]]\nkind = \"byzantine\"\npeer = 2\nround = 5\n\
-                 phase = \"train\"\nlie = \"{lie}\"\nlasts_s = 0.5\n"
-            );
-            let report = run(topology, (6, 60), &fault);
+            let report = run(topology, (6, 60), &format!("{QUIET}{}", nonsense(lie)));
             assert!(report.counters.lies > 0, "{report}");
             assert!(report.live >= 5, "{report}");
         }

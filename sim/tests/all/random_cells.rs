@@ -1,9 +1,8 @@
 //! Partial all-reduces in random groups (Prague): cells that each round draws from the roll.
 
-use crate::common::{crash, crash_and_return};
-use murmurate_sim::{Report, RunOptions, Scenario, TrainerRequest, run_scenario};
-use murmurate_strategies::Trainer;
-use murmurate_strategies::toy::ToyTask;
+use crate::cells::drawn;
+use crate::common::{crash, crash_and_return, slow, waits_are_bounded};
+use murmurate_sim::{Report, RunOptions, Scenario, run_scenario};
 
 /// A quadratic with a different optimum for each machine.
 const HETEROGENEOUS: &str = "kind = \"quadratic\"\ndim = 32\nheterogeneity = 0.3";
@@ -45,30 +44,6 @@ fn the_mean_of_the_machines_finds_the_optimum_of_all() {
     assert_eq!(counters.rounds_ended, 8 * 300, "{report}");
     let (_, loss) = last(&report);
     assert!(loss < 0.05, "{report}");
-}
-
-/// Values of a drawn model.
-const DIM: usize = 200;
-
-/// A trainer whose first parameters are drawn for each machine, and whose steps are too short to move them.
-fn drawn(request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String> {
-    let task = ToyTask::Quadratic {
-        dim: DIM,
-        heterogeneity: 0.0,
-        noise: 0.0,
-        inner: *request.inner,
-    };
-    let mut trainer = task.build(request.peer, request.peers, request.seed);
-    let value = |at: usize| {
-        let seed = (request.peer * DIM + at) as u64 + 1;
-        let mut bits = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) >> 40) as f32 / (1 << 24) as f32 - 0.5
-    };
-    let values: Vec<f32> = (0..DIM).map(value).collect();
-    trainer.write(0, &values);
-    Ok(trainer)
 }
 
 #[test]
@@ -146,13 +121,12 @@ fn where_messages_are_lost_for_good_the_peers_stay_together() {
             let report = crate::common::run(&text(8, 300, HETEROGENEOUS, &lossy(part)), Some(seed));
             let counters = &report.counters;
             assert_eq!((report.live, counters.rule_breaks), (8, 0), "{report}");
-            let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
-            assert!(waited <= allowed, "{report}");
-            let (apart, rounds) = (apart(&report), counters.places.values());
+            assert!(waits_are_bounded(&report), "{report}");
+            let (apart, rounds) = (apart(&report), Vec::from_iter(counters.places.values()));
             println!("{part} lost, seed {seed}: {apart:.3} apart, {alone:.3} alone; {rounds:?}");
             assert!(apart < most * alone, "{apart}, {alone} alone: {report}");
             // No machine runs ahead of the others by itself.
-            assert!(rounds.clone().all(|rounds| *rounds > 150), "{rounds:?}");
+            assert!(rounds.iter().all(|rounds| **rounds > 150), "{rounds:?}");
             let (_, loss) = last(&report);
             assert!(loss < 0.3, "{report}");
         }
@@ -162,8 +136,7 @@ fn where_messages_are_lost_for_good_the_peers_stay_together() {
 #[test]
 fn a_machine_that_stalls_holds_its_groups_and_no_others() {
     // One step of one machine takes longer than all other rounds of the others.
-    let stalls =
-        "[[fault]]\nkind = \"straggler\"\npeer = 3\nat_s = 4.0\nfactor = 1000.0\nlasts_s = 2.5\n";
+    let stalls = slow(3, 4.0, 1000.0, 2.5);
     let report = run(&text(16, 150, TIMING, &format!("{QUIET}{stalls}")));
     let counters = &report.counters;
     assert_eq!((report.live, counters.rule_breaks), (16, 0), "{report}");
@@ -185,10 +158,7 @@ fn a_death_in_any_phase_leaves_seven_that_finish() {
             assert_eq!(counters.rule_breaks, 0, "{report}");
             // Only its own group can lose the round in which it dies.
             assert!(counters.voided <= 3, "{phase} {delay}: {report}");
-            assert!(
-                counters.longest_wait_s <= counters.longest_wait_allowed_s,
-                "{report}"
-            );
+            assert!(waits_are_bounded(&report), "{report}");
         }
     }
 }

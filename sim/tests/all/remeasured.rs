@@ -1,6 +1,7 @@
 //! An all-reduce whose schedule is found again for links that the run measures: machines get slower in
 //! mid-run, noise changes nothing, and deaths leave the same bits. The invariants hold after every event.
 
+use crate::common::waits_are_bounded;
 use murmurate_protocol::{Certificate, LinkCodes, LinkPlan, LinkTable, Round};
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 use std::collections::BTreeSet;
@@ -193,11 +194,7 @@ fn all_hold_the_same_bits_and_learn() {
             assert_eq!((report.live, last.consensus_distance), (6, 0.0), "{report}");
             assert!(last.loss < first.loss, "{report}");
             assert_eq!(report.trace, tensors(seed, network, "").trace, "{seed}");
-            let counters = &report.counters;
-            assert!(
-                counters.longest_wait_s <= counters.longest_wait_allowed_s,
-                "{report}"
-            );
+            assert!(waits_are_bounded(&report), "{report}");
         }
     }
 }

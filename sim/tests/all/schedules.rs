@@ -1,6 +1,7 @@
 //! All-reduce by schedules, with tensors and time. The invariants hold after every event (otherwise
 //! the run fails), survivors hold the same bits at the end, and training makes progress.
 
+use crate::common::waits_are_bounded;
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
 const SCHEDULES: [&str; 9] = [
@@ -58,9 +59,7 @@ fn together(report: &Report, live: usize, what: &str) {
     let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
     assert_eq!(report.live, live, "{what}: {report}");
     assert!(last.loss < first.loss, "{what}: {report}");
-    let counters = &report.counters;
-    let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
-    assert!(waited <= allowed, "{what}: {report}");
+    assert!(waits_are_bounded(report), "{what}: {report}");
 }
 
 #[test]
@@ -86,9 +85,7 @@ fn loss_and_jitter_do_no_harm() {
             assert!(report.counters.pushes_lost > 0, "{what}: {report}");
             // Lost messages cost rounds, as in the butterfly, but never the agreement.
             assert_eq!(report.live, 6, "{what}: {report}");
-            let counters = &report.counters;
-            let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
-            assert!(waited <= allowed, "{what}: {report}");
+            assert!(waits_are_bounded(&report), "{what}: {report}");
         }
     }
 }

@@ -133,7 +133,7 @@ fn what_is_left_of_sites_shares_few_rows() {
 
 /// Machines die at the same time.
 fn die(peers: impl IntoIterator<Item = usize>, at_s: f64) -> String {
-    let crash = |peer| format!("[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = {at_s}\n");
+    let crash = |peer| crate::common::crash_at(peer, at_s);
     peers.into_iter().map(crash).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Paces, quorums and samples of peers, with tensors and time and under faults. The invariants hold
 //! after every event (otherwise the run fails). These tests check the final state of the survivors.
 
-use crate::common::run;
+use crate::common::{crash, run, waits_are_bounded};
 use murmurate_sim::Report;
 
 const PEERS: usize = 6;
@@ -33,17 +33,9 @@ const CALM: &str = "[network]\nlatency_ms = 20.0\ndetection_ms = 300.0\nbootstra
 
 /// Checks that `peers` machines are up at the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {
-    assert_eq!(report.live, peers, "{what}: {report}");
+    crate::common::agreed(report, peers, ROUNDS, what);
     let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
-    assert_eq!(
-        (last.round, last.consensus_distance),
-        (ROUNDS, 0.0),
-        "{what}: {report}"
-    );
     assert!(last.loss < first.loss, "{what}: {report}");
-    let counters = &report.counters;
-    let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
-    assert!(waited <= allowed, "{what}: {report}");
 }
 
 #[test]
@@ -207,9 +199,7 @@ fn loss_and_jitter_do_no_harm() {
             assert!(report.counters.pushes_lost > 0, "{what}: {report}");
             // Lost messages cost rounds, but never the agreement.
             assert_eq!(report.live, PEERS, "{what} {seed}: {report}");
-            let counters = &report.counters;
-            let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
-            assert!(waited <= allowed, "{what} {seed}: {report}");
+            assert!(waits_are_bounded(&report), "{what} {seed}: {report}");
         }
     }
 }
@@ -218,11 +208,8 @@ fn loss_and_jitter_do_no_harm() {
 fn a_death_at_any_moment_leaves_five_that_hold_the_same_bits() {
     for what in ALL {
         for phase in ["train", "exchange", "apply"] {
-            for delay in [0, 20, 45, 70, 120] {
-                let fault = format!(
-                    "[[fault]]\nkind = \"crash\"\npeer = 3\nround = 6\nphase = \"{phase}\"\n\
-                     delay_s = 0.{delay:03}\n"
-                );
+            for delay in [0.0, 0.02, 0.045, 0.07, 0.12] {
+                let fault = crash(3, 6, phase, delay);
                 let report = run(&text(what, &format!("{CALM}{fault}")), None);
                 agreed(&report, PEERS - 1, &format!("{what} {phase} {delay}"));
             }

@@ -1,7 +1,7 @@
 //! Catch-ups where members may lie: peers believe what has a proof, or what more others say than may lie.
 //! None lies here; the question is whether those that come late or come back still get what they need.
 
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+use murmurate_sim::Report;
 
 const PEERS: usize = 5;
 
@@ -15,10 +15,7 @@ fn run(liars: u8, seed: u64, more: &str) -> Report {
          [strategy.deadlines]\nfloor_ms = 500\ninitial_ms = 4000\n\
          [network]\nlatency_ms = 10.0\n[compute]\nstep_ms = 5.0\n[limits]\nvirtual_s = 600.0\n{more}"
     );
-    let scenario = Scenario::from_toml(&text, "witnesses", "witnesses");
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
-    report.unwrap_or_else(|error| panic!("{error}\n{text}"))
+    crate::common::run(&text, None)
 }
 
 /// All that live hold the same bits, and this many catch-ups led there.

@@ -1,7 +1,7 @@
 //! Bucketing: another rule is applied to means of a few inputs each.
 
 use super::kernels::weighted_sum;
-use super::{Aggregator, Input, Scope};
+use super::{Aggregator, Input};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -41,11 +41,6 @@ impl Bucketing {
 }
 
 impl Aggregator for Bucketing {
-    fn scope(&self) -> Scope {
-        // Sub-slices must not be shuffled differently.
-        Scope::Whole
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(self.calls);

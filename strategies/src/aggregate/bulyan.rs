@@ -3,7 +3,7 @@
 use super::kernels::{LANES, Network};
 use super::kind::{AggregationSpec, LIARS, Nature};
 use super::krum::{distances, scores};
-use super::{Aggregator, Input, Scope};
+use super::{Aggregator, Input};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
     name: "bulyan",
@@ -12,8 +12,14 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "El Mhamdi et al., ICML 2018",
     parameters: &[LIARS],
     nature: Nature::Robust,
+    coordinate_wise: false,
     contributions: |liars| 4 * liars + 3,
-    build: |kind| Some(Box::new(Bulyan::new(kind.liars()))),
+    build: |kind| {
+        Some(Box::new(Bulyan {
+            liars: kind.liars(),
+            network: Network::default(),
+        }))
+    },
 };
 
 /// Takes `theta = n - 2 f` inputs by repeated Krum, each time without those already taken. Then,
@@ -28,20 +34,9 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 /// Parameter: `liars`, f, the number of inputs that may be wrong. Source: El Mhamdi, Guerraoui and
 /// Rouault, "The hidden vulnerability of distributed learning in Byzantium" (ICML 2018), algorithm
 /// 2 of section 4. Special case: f = 0 is the plain mean.
-#[derive(Clone, Debug)]
-pub struct Bulyan {
+struct Bulyan {
     liars: usize,
     network: Network,
-}
-
-impl Bulyan {
-    /// Allows for `liars`.
-    pub fn new(liars: usize) -> Self {
-        Self {
-            liars,
-            network: Network::default(),
-        }
-    }
 }
 
 /// The inputs that repeated Krum takes, in their original order.
@@ -73,10 +68,6 @@ fn middle(columns: &[[f32; LANES]], lane: usize, keep: usize) -> f32 {
 }
 
 impl Aggregator for Bulyan {
-    fn scope(&self) -> Scope {
-        Scope::Whole
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         let liars = self.liars.min(inputs.len().saturating_sub(3) / 4);
         let chosen = taken(inputs, liars);

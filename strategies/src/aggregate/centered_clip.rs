@@ -2,7 +2,7 @@
 
 use super::kernels::{RUN, distances_to};
 use super::kind::{AggregationSpec, Nature, RADIUS, iterations};
-use super::{Aggregator, Bucketing, Input, Median, Scope};
+use super::{Aggregator, Bucketing, Input, Median};
 use crate::parameter::{Number, Parameter, Range};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
@@ -12,6 +12,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "Karimireddy et al., ICML 2021",
     parameters: &[RADIUS, iterations(3.0), BUCKET],
     nature: Nature::Robust,
+    coordinate_wise: false,
     contributions: |_| 1,
     build: |kind| {
         let iterations = kind.count("iterations") as u32;
@@ -89,10 +90,6 @@ impl CenteredClip {
 }
 
 impl Aggregator for CenteredClip {
-    fn scope(&self) -> Scope {
-        Scope::Whole
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         self.start.aggregate(inputs, out);
         self.from_center(inputs, out);

@@ -2,7 +2,7 @@
 
 use super::kernels::distance_squared;
 use super::kind::{AggregationSpec, LIARS, Nature};
-use super::{Aggregator, Input, Scope};
+use super::{Aggregator, Input};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
     name: "clipped-gossip",
@@ -11,8 +11,12 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "He et al., arXiv 2202.01545",
     parameters: &[LIARS],
     nature: Nature::Partners,
+    coordinate_wise: false,
     contributions: |_| 1,
-    build: |kind| Some(Box::new(ClippedGossip::new(kind.liars()))),
+    build: |kind| {
+        let liars = kind.liars();
+        Some(Box::new(ClippedGossip { liars }))
+    },
 };
 
 /// The first input is this peer's own, x, with weight W_ii; the others are its d partners'.
@@ -28,23 +32,11 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 /// ClippedGossip" (2022), equation (ClippedGossip) and the adaptive choice of tau in section 4; there
 /// tau goes by the squared weights of the partners, here by their number. Special cases: f = 0 clips
 /// nothing, and the result is the weighted mean.
-#[derive(Clone, Debug)]
-pub struct ClippedGossip {
+struct ClippedGossip {
     liars: usize,
 }
 
-impl ClippedGossip {
-    /// Allows for `liars` lying partners.
-    pub const fn new(liars: usize) -> Self {
-        Self { liars }
-    }
-}
-
 impl Aggregator for ClippedGossip {
-    fn scope(&self) -> Scope {
-        Scope::Whole
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         let Some(((own, _), partners)) = inputs.split_first() else {
             return out.fill(0.0);

@@ -2,7 +2,7 @@
 //! towards their own optimum.
 
 use super::kind::{AggregationSpec, Nature};
-use super::{Aggregator, Input, Scope};
+use super::{Aggregator, Input};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
     name: "fed-nova",
@@ -11,6 +11,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "Wang et al., NeurIPS 2020",
     parameters: &[],
     nature: Nature::Steps,
+    coordinate_wise: false,
     contributions: |_| 1,
     build: |_| Some(Box::new(FedNova)),
 };
@@ -29,14 +30,9 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 ///
 /// Source: Wang, Liu, Liang, Joshi and Poor, "Tackling the objective inconsistency problem in heterogeneous
 /// federated optimization" (NeurIPS 2020), equation 6 (number not verified).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FedNova;
+struct FedNova;
 
 impl Aggregator for FedNova {
-    fn scope(&self) -> Scope {
-        Scope::Coordinate
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         out.fill(0.0);
         let count = inputs.len() as f64;

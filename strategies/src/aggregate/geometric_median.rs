@@ -2,7 +2,7 @@
 
 use super::kernels::{distances_to, weighted_sum};
 use super::kind::{AggregationSpec, Nature, iterations};
-use super::{Aggregator, Input, Median, Scope};
+use super::{Aggregator, Input, Median};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
     name: "geometric-median",
@@ -11,6 +11,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "Pillutla et al., IEEE TSP 2022",
     parameters: &[iterations(8.0)],
     nature: Nature::Robust,
+    coordinate_wise: false,
     contributions: |_| 1,
     build: |kind| {
         let iterations = kind.count("iterations") as u32;
@@ -54,10 +55,6 @@ impl GeometricMedian {
 }
 
 impl Aggregator for GeometricMedian {
-    fn scope(&self) -> Scope {
-        Scope::Whole
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         self.start.aggregate(inputs, out);
         let mut smallest = None;

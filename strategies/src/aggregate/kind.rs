@@ -8,21 +8,9 @@ use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 /// A decoded contribution and its weight.
 pub type Input<'a> = (&'a [f32], f32);
 
-/// How much of the contributions a rule must see at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Each coordinate for itself: sub-slices give the same as the whole.
-    Coordinate,
-    /// All of them: it goes by norms or distances.
-    Whole,
-}
-
 /// A rule that needs all contributions at the same time. Its inputs are finite (quarantined), in
 /// `PeerId` order, and as long as `out`; weights are above zero.
 pub trait Aggregator: Send {
-    /// How much it must see at once.
-    fn scope(&self) -> Scope;
-
     /// The aggregate of `inputs` into `out`; zeros where there are none.
     ///
     /// # Panics
@@ -35,7 +23,7 @@ pub trait Aggregator: Send {
 pub struct AggregationSpec {
     /// Its name in the configuration.
     pub name: &'static str,
-    /// What it does.
+    /// Its description, in a line.
     pub summary: &'static str,
     /// The result, in a line.
     pub equation: &'static str,
@@ -45,6 +33,9 @@ pub struct AggregationSpec {
     pub parameters: &'static [Parameter],
     /// How it treats contributions.
     pub nature: Nature,
+    /// Set where it compares contributions in each coordinate alone, so that sub-slices give the same as the
+    /// whole. The others go by norms or distances, or compare nothing.
+    pub coordinate_wise: bool,
     /// The least number of contributions that it combines for this many liars; one for a rule that allows for no
     /// given number.
     pub contributions: fn(usize) -> usize,
@@ -99,6 +90,7 @@ pub(super) const GAUNTLET: AggregationSpec = AggregationSpec {
     source: "Lidin et al., arXiv 2505.21684",
     parameters: &[TOP, MEMORY, BATCHES],
     nature: Nature::Scored,
+    coordinate_wise: false,
     contributions: |_| 1,
     // Whom members admit is settled before anything is combined.
     build: |_| None,
@@ -178,9 +170,8 @@ impl AggregationKind {
         })
     }
 
-    /// Set where it compares contributions in each coordinate alone. A sum compares nothing.
+    /// Set where it compares contributions in each coordinate alone.
     pub fn is_coordinate_wise(&self) -> bool {
-        let alone = |rule: Box<dyn Aggregator>| rule.scope() == Scope::Coordinate;
-        self.nature() != Nature::Steps && self.build().is_some_and(alone)
+        self.spec().coordinate_wise
     }
 }

@@ -2,7 +2,7 @@
 
 use super::kernels::{RUN, distance_squared, weighted_sum};
 use super::kind::{AggregationSpec, LIARS, Nature};
-use super::{Aggregator, Input, Scope};
+use super::{Aggregator, Input};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
     name: "krum",
@@ -11,6 +11,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "Blanchard et al., NeurIPS 2017",
     parameters: &[LIARS],
     nature: Nature::Robust,
+    coordinate_wise: false,
     contributions: |liars| 2 * liars + 3,
     build: |kind| Some(Box::new(Krum::new(kind.liars()))),
 };
@@ -93,10 +94,6 @@ pub(super) fn scores(distances: &[Vec<f64>], among: &[usize], liars: usize) -> V
 }
 
 impl Aggregator for Krum {
-    fn scope(&self) -> Scope {
-        Scope::Whole
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         let liars = allowed(self.liars, inputs.len());
         let mut order: Vec<usize> = (0..inputs.len()).collect();

@@ -2,7 +2,7 @@
 
 use super::kernels::Network;
 use super::kind::{AggregationSpec, Nature};
-use super::{Aggregator, Input, Scope};
+use super::{Aggregator, Input};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
     name: "median",
@@ -11,6 +11,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "Yin et al., ICML 2018",
     parameters: &[],
     nature: Nature::Robust,
+    coordinate_wise: true,
     contributions: |_| 1,
     build: |_| Some(Box::new(Median::default())),
 };
@@ -29,10 +30,6 @@ pub struct Median {
 }
 
 impl Aggregator for Median {
-    fn scope(&self) -> Scope {
-        Scope::Coordinate
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         let values: Vec<&[f32]> = inputs.iter().map(|(values, _)| *values).collect();
         let (low, high) = ((values.len().max(1) - 1) / 2, values.len() / 2);

@@ -16,27 +16,19 @@ mod kind;
 mod krum;
 mod median;
 mod nearest;
-mod norm_clip;
 mod quarantine;
 mod sign_majority;
 mod trimmed_mean;
 mod weighted_mean;
 
 pub use bucketing::Bucketing;
-pub use bulyan::Bulyan;
 pub use centered_clip::CenteredClip;
-pub use clipped_gossip::ClippedGossip;
-pub use fed_nova::FedNova;
 pub use geometric_median::GeometricMedian;
-pub use kind::{AggregationKind, AggregationSpec, Aggregator, Input, Nature, Scope};
+pub use kind::{AggregationKind, AggregationSpec, Aggregator, Input, Nature};
 pub use krum::Krum;
 pub use median::Median;
-pub use nearest::NearestMeans;
-pub use norm_clip::NormClip;
 pub use quarantine::{Norm, Quarantined, RMS_MAX, all_finite, norm, quarantine, quarantine_change};
-pub use sign_majority::SignMajority;
 pub use trimmed_mean::TrimmedMean;
-pub use weighted_mean::{shares, weighted_mean};
 
 use crate::kind::Spec;
 use crate::parameter::Parameters;
@@ -53,7 +45,7 @@ pub static RULES: &[&AggregationSpec] = &[
     &median::SPEC,
     &krum::MULTI,
     &nearest::SPEC,
-    &norm_clip::SPEC,
+    &weighted_mean::NORM_CLIP,
     &sign_majority::SPEC,
     &trimmed_mean::SPEC,
     &weighted_mean::SPEC,
@@ -71,11 +63,7 @@ impl Spec for AggregationSpec {
     }
 
     fn keys(&self) -> Parameters {
-        Parameters {
-            table: "aggregation",
-            method: self.name,
-            list: self.parameters,
-        }
+        Parameters::new("aggregation", self.name, self.parameters)
     }
 }
 

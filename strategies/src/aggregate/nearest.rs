@@ -3,7 +3,7 @@
 use super::kernels::weighted_sum;
 use super::kind::{AggregationSpec, LIARS, Nature};
 use super::krum::distances;
-use super::{Aggregator, Input, Scope, TrimmedMean};
+use super::{Aggregator, Input, TrimmedMean};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
     name: "nearest-trimmed-mean",
@@ -12,10 +12,15 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "Allouah et al., AISTATS 2023",
     parameters: &[LIARS],
     nature: Nature::Robust,
+    coordinate_wise: false,
     contributions: |liars| 2 * liars + 1,
     build: |kind| {
-        let rule = Box::new(TrimmedMean::new(kind.liars()));
-        Some(Box::new(NearestMeans::new(rule, kind.liars())))
+        let liars = kind.liars();
+        Some(Box::new(NearestMeans {
+            rule: TrimmedMean::new(liars),
+            liars,
+            means: Vec::new(),
+        }))
     },
 };
 
@@ -33,28 +38,13 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 /// inputs are. Ties go to the earlier input (`PeerId` order). **Source:** Allouah et al., "Fixing by
 /// mixing: a recipe for optimal Byzantine ML under heterogeneity" (AISTATS 2023), algorithm 2.
 /// Special case: f = 0 makes all means equal, which is the plain mean.
-pub struct NearestMeans {
-    rule: Box<dyn Aggregator>,
+struct NearestMeans {
+    rule: TrimmedMean,
     liars: usize,
     means: Vec<Vec<f32>>,
 }
 
-impl NearestMeans {
-    /// Means without the `liars` farthest inputs, before `rule`.
-    pub const fn new(rule: Box<dyn Aggregator>, liars: usize) -> Self {
-        Self {
-            rule,
-            liars,
-            means: Vec::new(),
-        }
-    }
-}
-
 impl Aggregator for NearestMeans {
-    fn scope(&self) -> Scope {
-        Scope::Whole
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         let n = inputs.len();
         let keep = n.saturating_sub(self.liars.min(n.saturating_sub(1) / 2));

@@ -90,7 +90,7 @@ impl Norm {
     /// As [`quarantine`] of all values taken in.
     ///
     /// # Errors
-    /// What is wrong with the values.
+    /// [`Quarantined::NotFinite`] for NaN or infinity, [`Quarantined::Norm`] for a norm above the limit.
     pub fn quarantine(&self, rms_max: f64) -> Result<f64, Quarantined> {
         let norm = self.finish();
         let limit = rms_max * (self.values as f64).sqrt();
@@ -149,7 +149,7 @@ impl Kernel for Finite<'_> {
 /// no tighter limit. Returns the norm.
 ///
 /// # Errors
-/// What is wrong with the values.
+/// [`Quarantined::NotFinite`] for NaN or infinity, [`Quarantined::Norm`] for a norm above the limit.
 pub fn quarantine(values: &[f32], rms_max: f64) -> Result<f64, Quarantined> {
     let mut norm = Norm::default();
     norm.take(values);

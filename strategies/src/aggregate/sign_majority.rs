@@ -1,7 +1,7 @@
 //! Aggregation rule `sign-majority`: in each coordinate every peer has one vote.
 
 use super::kind::{AggregationSpec, Nature};
-use super::{Aggregator, Input, Scope};
+use super::{Aggregator, Input};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
     name: "sign-majority",
@@ -10,6 +10,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "Bernstein et al., ICML 2018",
     parameters: &[],
     nature: Nature::Signs,
+    coordinate_wise: true,
     contributions: |_| 1,
     build: |_| Some(Box::new(SignMajority)),
 };
@@ -22,8 +23,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 /// Bernstein et al., "signSGD: compressed optimisation for non-convex problems" (ICML 2018),
 /// algorithm 3, and "signSGD with majority vote is communication efficient and fault tolerant"
 /// (ICLR 2019). One input: its sign.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SignMajority;
+struct SignMajority;
 
 /// Values that are counted together, so that the counts stay in the first-level cache.
 const RUN: usize = 1024;
@@ -33,10 +33,6 @@ fn vote(x: f32) -> f32 {
 }
 
 impl Aggregator for SignMajority {
-    fn scope(&self) -> Scope {
-        Scope::Coordinate
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         for (at, out) in out.chunks_mut(RUN).enumerate() {
             out.fill(0.0);

@@ -2,7 +2,7 @@
 
 use super::kernels::Network;
 use super::kind::{AggregationSpec, LIARS, Nature};
-use super::{Aggregator, Input, Scope};
+use super::{Aggregator, Input};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
     name: "trimmed-mean",
@@ -11,6 +11,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "Yin et al., ICML 2018",
     parameters: &[LIARS],
     nature: Nature::Robust,
+    coordinate_wise: true,
     contributions: |liars| 2 * liars + 1,
     build: |kind| Some(Box::new(TrimmedMean::new(kind.liars()))),
 };
@@ -40,10 +41,6 @@ impl TrimmedMean {
 }
 
 impl Aggregator for TrimmedMean {
-    fn scope(&self) -> Scope {
-        Scope::Coordinate
-    }
-
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         let values: Vec<&[f32]> = inputs.iter().map(|(values, _)| *values).collect();
         let drop = self.liars.min(values.len().saturating_sub(1) / 2);

@@ -1,12 +1,14 @@
 //! Codec `by-size`: one codec for large matrices and another for everything else.
 
-use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
+use super::{
+    Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,
+    Sparse,
+};
 use crate::compress::header::Header;
 use crate::compress::inner::Inner;
 use crate::compress::raw::{between, push_u32s, take, take_u32s};
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 use std::ops::Range as Places;
@@ -156,10 +158,6 @@ impl BySize {
 }
 
 impl Codec for BySize {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         let (l, s) = (self.large.properties(), self.small.properties());
         CodecProperties {

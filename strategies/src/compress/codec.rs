@@ -1,6 +1,6 @@
 //! A codec, and the two ways in which a codec takes part in more than a sum: `Gathering`, for the exchange
 //! whose members all hold every contribution as it was encoded, and `TwoPasses`, for exchanges whose members
-//! contribute twice. No IO and no agreement: the Executor passes in what was agreed on.
+//! contribute twice. No IO and no agreement: the Executor passes in the agreed bytes.
 //!
 //! The common state of a gathering depends only on the agreed contributions of all rounds. So members with
 //! the same anchor have the same bits of it. It is part of the state that newcomers fetch, and a void round
@@ -77,9 +77,6 @@ pub trait Tiles {
 /// machine, and decoding gives the same values. The state that a codec keeps between rounds is in
 /// its [`EncodeContext`]; its own fields are scratch memory only.
 pub trait Codec: Send {
-    /// Its name in the configuration.
-    fn name(&self) -> &'static str;
-
     /// Its properties.
     fn properties(&self) -> CodecProperties;
 
@@ -201,7 +198,7 @@ pub struct Agreed<'a> {
 pub struct Bad {
     /// The index of the contribution.
     pub at: usize,
-    /// What is wrong.
+    /// The error in it.
     pub error: CodecError,
 }
 
@@ -242,15 +239,12 @@ pub trait Gathering: Codec {
     }
 
     /// Called after the result of the last [`gather`](Self::gather) was applied. Appends the next
-    /// common state to `shared`, which must be empty. Adds to the residual the part of this peer's
-    /// contribution that did not become part of `moved`.
-    fn settle(
-        &mut self,
-        agreed: &Agreed<'_>,
-        moved: &[f32],
-        residual: Option<&mut [f32]>,
-        shared: &mut Vec<f32>,
-    );
+    /// common state to `shared`, which must be empty.
+    fn settle(&mut self, agreed: &Agreed<'_>, moved: &[f32], shared: &mut Vec<f32>);
+
+    /// Called before [`settle`](Self::settle). Adds to the residual the part of this peer's contribution that
+    /// did not become part of `moved`.
+    fn take_back(&mut self, _agreed: &Agreed<'_>, _moved: &[f32], _residual: &mut [f32]) {}
 
     /// Updates the vector that every member holds of a sender by its agreed contribution. Only
     /// called if [`Gathering::holds`] is true.
@@ -280,7 +274,7 @@ pub trait Gathering: Codec {
 pub type Weighed<'a> = (&'a [u8], f32);
 
 /// How a codec is used twice in a round. The context is that of a member's first contribution: it has the
-/// same `shared_seed`, `matrices` and `shared` at all members. What is kept in common depends only on joined
+/// same `shared_seed`, `matrices` and `shared` at all members. The state in common depends only on joined
 /// aggregates that were agreed on, so members with the same anchor keep the same bits.
 pub trait TwoPasses {
     /// The most f32 that members keep in common for a slice of `len` values.
@@ -326,7 +320,7 @@ pub trait TwoPasses {
         out: &mut Vec<u8>,
     ) -> Result<(), Bad>;
 
-    /// Takes the part of a member's values that is in what was joined out of its residual.
+    /// Subtracts from a member's residual the part of its values that is in the joined aggregate.
     ///
     /// # Errors
     /// When the bytes do not belong together; the residual is unchanged then.

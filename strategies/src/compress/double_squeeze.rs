@@ -1,12 +1,14 @@
 //! Codec `double-squeeze`: error feedback at the owners of shards, too. Biased: needs error
 //! feedback.
 
-use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction};
+use super::{
+    Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,
+    Reduction,
+};
 use crate::compress::header::Header;
 use crate::compress::inner::Inner;
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
 use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
@@ -62,10 +64,6 @@ impl DoubleSqueeze {
 }
 
 impl Codec for DoubleSqueeze {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             reduction: Reduction::Squeezed,

@@ -1,12 +1,13 @@
 //! Codec `event-triggered`: nothing where there is little to say, another codec elsewhere. Biased:
 //! needs error feedback, or replicas.
 
-use super::{Codec, CodecError, CodecProperties, EncodeContext, Reduction};
+use super::{
+    Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, Parameter, Range, Reduction,
+};
 use crate::compress::header::Header;
 use crate::compress::inner::{Inner, sent};
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
 use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
@@ -39,7 +40,7 @@ const QUIET: Parameter = Parameter {
     about: "the root mean square up to which nothing is sent, such as 0.001",
 };
 
-/// Sends only what is large enough.
+/// Sends only values whose root mean square is large enough.
 ///
 /// ```text
 /// C_e(x) = C(x)   where ||x||^2 > quiet^2 dim x
@@ -77,10 +78,6 @@ impl EventTriggered {
 }
 
 impl Codec for EventTriggered {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             lossless: false,

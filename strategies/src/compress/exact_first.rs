@@ -1,10 +1,12 @@
 //! Codec `exact-first`: the values as they are in the first rounds, then another codec.
 
-use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, F32, Reduction};
+use super::{
+    Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, F32, Parameter, Range,
+    Reduction,
+};
 use crate::compress::header::Header;
 use crate::compress::inner::Inner;
 use crate::compress::raw::take;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
 use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
@@ -68,10 +70,6 @@ impl ExactFirst {
 }
 
 impl Codec for ExactFirst {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             reduction: Reduction::AfterDecoding,

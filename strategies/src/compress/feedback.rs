@@ -1,12 +1,12 @@
-//! Error feedback: what a codec leaves out of one round is added to the next. These are free
-//! functions; the Executor owns the residual and decides when to call them.
+//! Error feedback: what a codec leaves out of one round is added to the next. The Executor owns the
+//! residual.
 //!
 //! With delta_t the delta of the round, e_t the residual and C the codec:
 //!
 //! ```text
 //! v_t     = delta_t + e_t                 fold_in
 //! e_{t+1} = v_t - C(v_t)                  Codec::encode_residual
-//! e'      = e + C(v_t)                    give_back, if C(v_t) did not become part of the anchor
+//! e'      = e + C(v_t)                    if C(v_t) did not become part of the anchor
 //! ```
 //!
 //! The sums telescope: if every contribution is delivered, `sum_t C(v_t) = sum_t delta_t + e_0 -
@@ -30,17 +30,6 @@ pub fn fold_in(residual: &[f32], values: &mut [f32]) {
     }
 }
 
-/// `residual += decoded`: the contribution did not become part of the anchor.
-///
-/// # Panics
-/// If the lengths differ.
-pub fn give_back(residual: &mut [f32], decoded: &[f32]) {
-    assert_eq!(residual.len(), decoded.len());
-    for (e, d) in residual.iter_mut().zip(decoded) {
-        *e += d;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,8 +44,8 @@ mod tests {
             .collect()
     }
 
-    /// Exchanges 40 rounds, of which every `lost_every`-th is lost; gives what was applied,
-    /// what was learned, and the last residual.
+    /// Exchanges 40 rounds, of which every `lost_every`-th is lost; gives the sum of the
+    /// applied values, the sum of the deltas, and the last residual.
     fn exchange(kind: CodecKind, lost_every: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
         let mut codec = kind.build();
         let [mut applied, mut learned, mut residual] = [const { Vec::new() }; 3];
@@ -70,7 +59,8 @@ mod tests {
             codec.encode_residual(&delta(round), &mut residual, &mut context, &mut bytes);
             codec.decode_add(&bytes, 1.0, &mut decoded).unwrap();
             if round % lost_every == 0 {
-                give_back(&mut residual, &decoded);
+                // It did not become part of the anchor.
+                fold_in(&decoded, &mut residual);
             } else {
                 fold_in(&decoded, &mut applied);
             }

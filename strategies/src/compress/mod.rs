@@ -1,4 +1,4 @@
-//! Codecs: values to bytes and back. Each is one file and a line in its folder's list. Its `SPEC`
+//! Codecs: values to bytes and back. Each is one file and a line in [`CODECS`]. Its `SPEC`
 //! says name, opening byte, equation, source and keys; its type says layout, bound of error and
 //! special cases.
 //!
@@ -45,62 +45,85 @@ pub(crate) use dense::f32::SPEC as F32_SPEC;
 pub use properties::{CodecProperties, Reduction};
 pub use simd::without_vectors;
 pub use sparse::exact::Sparse;
-pub use spec::{CodecKind, CodecSpec, PARAMETERS_MAX, Parameter, ParameterError, Range};
+pub use spec::{CodecKind, CodecSpec};
 pub(crate) use switched::Switched;
 pub use switched::{SwitchError, by_tag, may_replace};
 
 use crate::kind::Spec;
 use crate::parameter::{self, Parameters};
+pub use crate::parameter::{PARAMETERS_MAX, Parameter, ParameterError, Range};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// The lists of all codecs. Random scenarios are drawn from them in this order: a new codec goes to
-/// the end of a list, and no codec moves.
-const LISTS: [&[&CodecSpec]; 11] = [
-    dense::CODECS,
-    sparse::CODECS,
-    low_rank::CODECS,
-    sparse::SKETCHES,
-    &[&by_size::SPEC],
-    shared_state::CODECS,
-    &[&double_squeeze::SPEC],
-    two_passes::CODECS,
-    &[&exact_first::SPEC],
-    shared_state::LATER,
-    &[&event_triggered::SPEC],
+/// All codecs that contributions may be encoded with. Random scenarios are drawn from this list: a new
+/// codec goes to its end, and no codec moves.
+pub static CODECS: &[&CodecSpec] = &[
+    &dense::f32::SPEC,
+    &dense::bf16::SPEC,
+    &dense::mini_float::FP16_SPEC,
+    &dense::mini_float::E4M3_SPEC,
+    &dense::mini_float::E5M2_SPEC,
+    &dense::fp4::SPEC,
+    &dense::int::INT8_SPEC,
+    &dense::int::INT4_SPEC,
+    &dense::min_max::INT8_SPEC,
+    &dense::min_max::INT4_SPEC,
+    &dense::qsgd::SPEC,
+    &dense::nuqsgd::SPEC,
+    &dense::tern_grad::SPEC,
+    &dense::natural::SPEC,
+    &dense::means::ONE_BIT_SPEC,
+    &dense::means::TWO_BIT_SPEC,
+    &dense::sign::SIGN_SGD_SPEC,
+    &dense::sign::EF_SIGN_SPEC,
+    &dense::rotated::SPEC,
+    &dense::eden::DRIVE_SPEC,
+    &dense::eden::EDEN_SPEC,
+    &sparse::top_k::SPEC,
+    &sparse::top_k_sampled::SPEC,
+    &sparse::gaussian_k::SPEC,
+    &sparse::sidco::SPEC,
+    &sparse::chunk_top_k::SPEC,
+    &sparse::random_k::SPEC,
+    &sparse::random_k::UNBIASED_SPEC,
+    &sparse::wangni::SPEC,
+    &sparse::threshold::SPEC,
+    &sparse::threshold::STROM_SPEC,
+    &sparse::ada_comp::SPEC,
+    &sparse::sbc::SPEC,
+    &sparse::top_k::STC_SPEC,
+    &sparse::dgc::SPEC,
+    &sparse::de_mo::SPEC,
+    &low_rank::power_sgd::SPEC,
+    &low_rank::atomo::SPEC,
+    &low_rank::sufficient_factors::SPEC,
+    &sparse::count_sketch::SPEC,
+    &by_size::SPEC,
+    &shared_state::shifted::EF21_SPEC,
+    &shared_state::shifted::DIANA_SPEC,
+    &shared_state::shifted::LAG_SPEC,
+    &shared_state::merged::G_TOP_K_SPEC,
+    &shared_state::merged::OK_TOP_K_SPEC,
+    &shared_state::clt_k::SPEC,
+    &shared_state::acp_sgd::SPEC,
+    &shared_state::fetch_sgd::SPEC,
+    &double_squeeze::SPEC,
+    &two_passes::power_sgd_mean::SPEC,
+    &two_passes::sketched_sgd::SPEC,
+    &exact_first::SPEC,
+    &shared_state::gradiveq::SPEC,
+    &event_triggered::SPEC,
 ];
 
 /// Codecs of 16, 8 and 4 bits that round to the nearest: what a run usually chooses from.
-pub static HALVES: [&CodecSpec; 3] = dense::HALVES;
-
-/// How many codecs there are.
-const COUNT: usize = {
-    let (mut count, mut list) = (0, 0);
-    while list < LISTS.len() {
-        count += LISTS[list].len();
-        list += 1;
-    }
-    count
-};
-
-/// All codecs that contributions may be encoded with.
-pub static CODECS: &[&CodecSpec] = &{
-    let mut all = [DEFAULT; COUNT];
-    let (mut at, mut list) = (0, 0);
-    while list < LISTS.len() {
-        let mut next = 0;
-        while next < LISTS[list].len() {
-            all[at] = LISTS[list][next];
-            at += 1;
-            next += 1;
-        }
-        list += 1;
-    }
-    all
-};
+pub static HALVES: [&CodecSpec; 3] = [
+    &dense::bf16::SPEC,
+    &dense::int::INT8_SPEC,
+    &dense::int::INT4_SPEC,
+];
 
 /// The codec of a configuration that names none: the values as they are.
-pub static DEFAULT: &CodecSpec = dense::CODECS[0];
+pub static DEFAULT: &CodecSpec = &dense::f32::SPEC;
 
 impl Spec for CodecSpec {
     const KEY: &'static str = "compression.codec";
@@ -110,7 +133,7 @@ impl Spec for CodecSpec {
     }
 
     fn keys(&self) -> Parameters {
-        self.parameters()
+        Parameters::new("compression", self.name, self.parameters)
     }
 }
 

@@ -46,7 +46,7 @@ pub struct CodecProperties {
     /// All peers must encode with the same seed.
     pub shared_seed: bool,
     /// Keeps some values as they are, at places that all peers draw alike, and sends no
-    /// others: what is decoded is a part of the values.
+    /// others: the decoded values are a part of the input.
     pub masks: bool,
     /// Looks at matrices: [`Matrix`](super::Matrix).
     pub matrices: bool,

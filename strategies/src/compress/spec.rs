@@ -3,8 +3,7 @@
 
 use super::Codec;
 use crate::kind::Kind;
-use crate::parameter::Parameters;
-pub use crate::parameter::{PARAMETERS_MAX, Parameter, ParameterError, Range};
+use crate::parameter::Parameter;
 use serde::{Serialize, Serializer};
 
 /// One codec as the configuration knows it.
@@ -20,21 +19,10 @@ pub struct CodecSpec {
     pub equation: &'static str,
     /// The paper.
     pub source: &'static str,
-    /// Its parameters, at most [`PARAMETERS_MAX`].
+    /// Its parameters, at most [`PARAMETERS_MAX`](super::PARAMETERS_MAX).
     pub parameters: &'static [Parameter],
     /// Makes it of parameters within their ranges.
     pub build: fn(&CodecKind) -> Box<dyn Codec>,
-}
-
-impl CodecSpec {
-    /// Its parameters, as keys of `[compression]`.
-    pub const fn parameters(&self) -> Parameters {
-        Parameters {
-            table: "compression",
-            method: self.name,
-            list: self.parameters,
-        }
-    }
 }
 
 /// A codec with its parameters, all within their ranges.

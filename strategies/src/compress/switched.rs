@@ -4,12 +4,12 @@
 use super::{
     CODECS, Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Named,
 };
-use super::{Reduction, Tiles, dense};
+use super::{Reduction, Tiles};
 use crate::parameter::Parameter;
 use murmurate_protocol::{BytesBound, TrainingRules};
 use std::collections::BTreeMap;
 
-/// Rounds of which it is kept what was directed. Rounds that are under way at once are fewer.
+/// Rounds whose directed codec is kept. Rounds that are under way at once are fewer.
 const ROUNDS_MAX: usize = 16;
 
 /// Why a run's codec cannot be changed to another one.
@@ -87,11 +87,6 @@ fn can_be_replaced(own: &CodecProperties) -> bool {
 
 /// A codec that rounds every value and keeps nothing, with its default parameters.
 fn with_defaults(spec: &CodecSpec) -> Option<Box<dyn Codec>> {
-    // All of these are dense. The others are not even built: some of them reserve tables.
-    let dense = dense::CODECS.iter().any(|of| of.tag == spec.tag);
-    if !dense {
-        return None;
-    }
     let given = |parameter: &Parameter| parameter.default.is_some();
     let kind = spec
         .parameters
@@ -224,10 +219,6 @@ fn reads(codec: &dyn Codec, bytes: &[u8]) -> bool {
 }
 
 impl Codec for Switched {
-    fn name(&self) -> &'static str {
-        self.own.name()
-    }
-
     fn properties(&self) -> CodecProperties {
         self.own.properties()
     }

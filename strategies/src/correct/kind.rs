@@ -9,7 +9,7 @@ use crate::parameter::{Parameter, Range};
 pub struct CorrectionSpec {
     /// Its name in the configuration.
     pub name: &'static str,
-    /// What it does.
+    /// Its description, in a line.
     pub summary: &'static str,
     /// The corrected gradient, in a line.
     pub equation: &'static str,
@@ -17,7 +17,7 @@ pub struct CorrectionSpec {
     pub source: &'static str,
     /// Its parameters, as keys of `[inner]`.
     pub parameters: &'static [Parameter],
-    /// What it needs of the exchange.
+    /// Its requirement on the exchange.
     pub needs: Needs,
     /// f32 values that it keeps per parameter.
     pub state_multiple: usize,
@@ -97,7 +97,7 @@ impl CorrectionKind {
         self.needs() == Needs::Nothing
     }
 
-    /// What it needs of the exchange.
+    /// Its requirement on the exchange.
     pub fn needs(&self) -> Needs {
         self.spec().needs
     }

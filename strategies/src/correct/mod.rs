@@ -46,10 +46,6 @@ impl Spec for CorrectionSpec {
     }
 
     fn keys(&self) -> Parameters {
-        Parameters {
-            table: "inner",
-            method: self.name,
-            list: self.parameters,
-        }
+        Parameters::new("inner", self.name, self.parameters)
     }
 }

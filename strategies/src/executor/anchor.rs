@@ -24,7 +24,7 @@ pub(super) struct Anchor {
     parameters: usize,
     outer: StoredOuter,
     /// The shared inner optimizer of methods that exchange gradients.
-    inner: Option<Box<dyn InnerOptimizer>>,
+    inner: Option<InnerOptimizer>,
     /// First halves of steps whose gradients come in two rounds.
     halves: Option<Halves>,
     /// The last round in which the shared inner optimizer took its step.
@@ -42,7 +42,7 @@ impl Anchor {
         values: Vec<f32>,
         parameters: usize,
         outer: StoredOuter,
-        inner: Option<Box<dyn InnerOptimizer>>,
+        inner: Option<InnerOptimizer>,
         halves: Option<Halves>,
         rules: Rules,
     ) -> Self {
@@ -91,7 +91,7 @@ impl Anchor {
         match (&mut self.inner, &mut self.halves) {
             (Some(inner), Some(halves)) => {
                 let rule = self.rules.of_round(round);
-                halves.step(inner.as_mut(), round, rule, range, values, aggregate);
+                halves.step(inner, round, rule, range, values, aggregate);
             }
             (Some(inner), None) => {
                 // A round is one inner step, whose fragments come one after another.

@@ -4,8 +4,8 @@
 //! A bundle is, little-endian: the number of parts (u16), the length of the note (u32), the note; then
 //! for each part its length (u32) and its bytes.
 
-use super::codecs::{bad_slice, bytes_are_gone};
-use super::host::Host;
+use super::codecs::{bad_slice, bytes_of};
+use super::host::{Host, WorkResult};
 use bytes::Bytes;
 use murmurate_protocol::limits::SCORES_BYTES_MAX;
 use murmurate_protocol::{Digest, Done, SliceId, WorkError};
@@ -54,8 +54,8 @@ fn prefixed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Puts a note, and its length after it, behind a slice's bytes.
-pub(super) fn append(slice: SliceId, note: &[u8], host: &dyn Host) -> Result<Done, WorkError> {
-    let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
+pub(super) fn append(slice: SliceId, note: &[u8], host: &dyn Host) -> WorkResult<Done> {
+    let bytes = bytes_of(slice, host)?;
     let length = (note.len() as u32).to_le_bytes();
     Ok(put(slice, [&bytes, note, &length].concat(), host))
 }
@@ -73,8 +73,8 @@ pub(super) fn bundle(
     parts: &[SliceId],
     noted: bool,
     host: &dyn Host,
-) -> Result<Done, WorkError> {
-    let bytes = |part: &SliceId| host.get(part).ok_or_else(|| bytes_are_gone(*part));
+) -> WorkResult<Done> {
+    let bytes = |part: &SliceId| bytes_of(*part, host);
     let bytes: Vec<Bytes> = parts.iter().map(bytes).collect::<Result<_, _>>()?;
     let mut parts: Vec<&[u8]> = bytes.iter().map(Bytes::as_ref).collect();
     let mut note: &[u8] = &[];
@@ -96,7 +96,7 @@ pub(super) fn put(slice: SliceId, bytes: Vec<u8>, host: &dyn Host) -> Done {
 }
 
 /// Reads a small slice back.
-pub(super) fn read(slice: SliceId, host: &dyn Host) -> Result<Done, WorkError> {
+pub(super) fn read(slice: SliceId, host: &dyn Host) -> WorkResult<Done> {
     let bytes = host.get(&slice).ok_or(WorkError::Gone { slice })?;
     if bytes.len() as u64 > SCORES_BYTES_MAX {
         return Err(bad_slice(slice, "too long to be read back".to_owned()));

@@ -3,9 +3,10 @@
 //! gossip. Sums run in the order that the peer gives, which is `PeerId` order.
 
 use super::codec_state::seeds;
-use super::host::Host;
+use super::host::{Host, WorkResult};
 use crate::aggregate::{Norm, RMS_MAX, quarantine};
 use crate::compress::{Codec, CodecKind, EncodeContext, F32, Named, Tiles};
+use bytes::Bytes;
 use murmurate_protocol::{
     Digest, Done, FragmentId, Part, PlanHash, Round, SliceId, TrainingRules, WorkError,
 };
@@ -79,8 +80,8 @@ impl Codecs {
         }
     }
 
-    /// `acc = begin + sum_k (a_k / total) decode(slice_k)`, where `begin(start, run)` writes what the
-    /// sum begins with. The sum is checked once, after the last input: what is not finite stays so,
+    /// `acc = begin + sum_k (a_k / total) decode(slice_k)`, where `begin(start, run)` writes the initial
+    /// values of the sum. The sum is checked once, after the last input: a value that is not finite stays so,
     /// and values that cancel out do no harm. Only a sum that fails is made again, and checked after
     /// every input, to name the bad slice. `acc` is of no use if it fails.
     pub(super) fn sum_all(
@@ -90,7 +91,7 @@ impl Codecs {
         total: f64,
         host: &dyn Host,
         begin: impl FnMut(usize, &mut [f32]),
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let mut sum = Sum {
             begin,
             norm: Norm::default(),
@@ -147,7 +148,7 @@ impl Codecs {
         acc: &mut [f32],
         slice: SliceId,
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         self.sum_all(acc, &[(slice, 1.0)], 1.0, host, |_, run| run.fill(0.0))
     }
 
@@ -158,27 +159,21 @@ impl Codecs {
         slice: SliceId,
         weight: f32,
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
-        let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
+    ) -> WorkResult {
+        let bytes = bytes_of(slice, host)?;
         let added = add_decoded(self.of(&slice), &bytes, weight, acc);
         added.map_err(|reason| bad_slice(slice, reason))
     }
 
     /// `acc += weight decode(slice)`.
-    fn add(
-        &self,
-        acc: &mut [f32],
-        slice: SliceId,
-        weight: f32,
-        host: &dyn Host,
-    ) -> Result<(), WorkError> {
-        let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
+    fn add(&self, acc: &mut [f32], slice: SliceId, weight: f32, host: &dyn Host) -> WorkResult {
+        let bytes = bytes_of(slice, host)?;
         let added = self.of(&slice).decode_add(&bytes, weight, acc);
         added.map_err(|error| bad_slice(slice, error.to_string()))
     }
 }
 
-/// What a sum begins with, and the norm of what it is.
+/// The initial values of a sum, and the norm of the sum.
 struct Sum<F> {
     begin: F,
     norm: Norm,
@@ -230,9 +225,10 @@ pub(super) const fn bad_slice(slice: SliceId, reason: String) -> WorkError {
     }
 }
 
-/// A slice that is no longer in the host's store.
-pub(super) fn bytes_are_gone(slice: SliceId) -> WorkError {
-    bad_slice(slice, "its bytes are gone".to_owned())
+/// The bytes of a slice, which may have gone from the host's store.
+pub(super) fn bytes_of(slice: SliceId, host: &dyn Host) -> WorkResult<Bytes> {
+    let bytes = host.get(&slice);
+    bytes.ok_or_else(|| bad_slice(slice, "its bytes are gone".to_owned()))
 }
 
 /// Which codec encodes the contributions to a fragment.

@@ -3,7 +3,7 @@
 use super::codec_state::CodecState;
 use super::codecs::Codecs;
 use super::common::Common;
-use super::host::Host;
+use super::host::{Host, WorkResult};
 use super::local::LocalBuffer;
 use super::places::Places;
 use crate::aggregate::quarantine_change;
@@ -40,7 +40,7 @@ impl Contributions {
         }
     }
 
-    /// A new cut replaces what was encoded before.
+    /// A new cut replaces the slices that were encoded before.
     pub(super) fn begin_round(&mut self) {
         self.encoded.clear();
     }
@@ -92,7 +92,7 @@ impl Contributions {
         self.seconds.retain(|second, _| second.fragment != fragment);
     }
 
-    /// Encodes a shard of what was trained from this anchor. With error feedback, encodes delta + residual and
+    /// Encodes a shard of the result of training from this anchor. With error feedback, encodes delta + residual and
     /// leaves in the residual what the codec left out. Values that are not finite reach neither
     /// other peers nor the residual.
     pub(super) fn encode(
@@ -103,7 +103,7 @@ impl Contributions {
         slice: SliceId,
         of: u16,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let range = places.shard(slice.fragment, slice.shard, of);
         places.must_be_finite(range.start, values)?;
         let mut context = self.state.context(&codecs.plan, &slice, of, &range);
@@ -169,8 +169,8 @@ impl Contributions {
     }
 
     /// The round's exchange of a fragment was given up. The next delta will contain this one, so
-    /// the residual becomes what it was before this contribution: the encoded part goes back in,
-    /// and with `local`, what was trained on top of the anchor, the contribution is taken out.
+    /// the residual returns to its values before this contribution: the encoded part goes back in,
+    /// and with `local`, the training on top of the anchor, the contribution is taken out.
     ///
     /// # Errors
     /// When the train lane has ended with the trainer.
@@ -181,7 +181,7 @@ impl Contributions {
         own: Vec<SliceId>,
         mut local: Option<(&mut LocalBuffer, &[f32])>,
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         for slice in own {
             self.give_back(codecs, places, slice, host);
             let of = self.encoded.remove(&slice).unwrap_or(1);
@@ -199,11 +199,7 @@ impl Contributions {
 }
 
 /// Refuses a delta that is absurd beside the anchor: averaged into it, it would spoil the model of all members.
-pub(super) fn must_be_sane(
-    fragment: FragmentId,
-    delta: &[f32],
-    anchor: &[f32],
-) -> Result<(), WorkError> {
+pub(super) fn must_be_sane(fragment: FragmentId, delta: &[f32], anchor: &[f32]) -> WorkResult {
     quarantine_change(delta, anchor).map_err(|error| WorkError::Training {
         reason: format!("the contribution of fragment {}: {error}", fragment.0),
     })

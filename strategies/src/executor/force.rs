@@ -1,12 +1,12 @@
 //! The result of a round becomes the anchor, and the trainer takes it over.
 
 use super::bundle::Bundle;
-use super::codecs::{add_decoded, bad_slice, bytes_are_gone};
+use super::codecs::{add_decoded, bad_slice, bytes_of};
 use super::frame::Held;
-use super::host::Host;
+use super::host::{Host, WorkResult};
 use super::late::{Blend, Late};
 use super::mix_core::MixCore;
-use murmurate_protocol::{Attempt, FragmentId, Part, Round, SliceId, WorkError};
+use murmurate_protocol::{Attempt, FragmentId, Part, Round, SliceId};
 use std::ops::Range;
 
 /// How a fragment's round ends.
@@ -25,7 +25,7 @@ impl MixCore {
         end: End,
         aggregates: &[SliceId],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let range = self.places.of(end.fragment);
         if self.local.at_hand.is_some() {
             return self.apply_at_hand(end, aggregates, host);
@@ -50,12 +50,7 @@ impl MixCore {
     }
 
     /// As [`MixCore::apply_aggregates`], with the room of a trainer that is at hand.
-    fn apply_at_hand(
-        &mut self,
-        end: End,
-        aggregates: &[SliceId],
-        host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    fn apply_at_hand(&mut self, end: End, aggregates: &[SliceId], host: &dyn Host) -> WorkResult {
         let len = self.places.of(end.fragment).len();
         let room = self.local.at_hand.as_mut().map(|at_hand| at_hand.room(len));
         let mut room = room.unwrap_or_default();
@@ -73,7 +68,7 @@ impl MixCore {
         end: End,
         means: &[SliceId],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let range = self.places.of(end.fragment);
         // Beside the local buffer: if a mean is bad, this peer goes on from its own parameters.
         let mut scratch = vec![0.0; range.len()];
@@ -92,15 +87,11 @@ impl MixCore {
         }
     }
 
-    /// Moves the anchor by an aggregate. What was trained since stays on top of it or is dropped.
+    /// Moves the anchor by an aggregate. The training since the last anchor stays on top of it or is dropped.
     ///
     /// # Errors
     /// When the train lane has ended with the trainer; nothing has changed then.
-    pub(super) fn put_in_force(
-        &mut self,
-        end: End,
-        aggregate: &mut [f32],
-    ) -> Result<(), WorkError> {
+    pub(super) fn put_in_force(&mut self, end: End, aggregate: &mut [f32]) -> WorkResult {
         if let Some(late) = self.late_in(end) {
             self.put_in_force_late(late, end, aggregate);
             return Ok(());
@@ -117,8 +108,8 @@ impl MixCore {
         Ok(())
     }
 
-    /// Where the trainer is at hand: keeps what it trained while the anchor moves below it.
-    fn lift(&mut self, fragment: FragmentId, range: Range<usize>) -> Result<(), WorkError> {
+    /// Where the trainer is at hand: keeps its delta while the anchor moves below it.
+    fn lift(&mut self, fragment: FragmentId, range: Range<usize>) -> WorkResult {
         self.local.wait_for_trainer();
         let held = self.local.of(fragment);
         match &mut self.local.at_hand {
@@ -130,7 +121,7 @@ impl MixCore {
         }
     }
 
-    /// The local buffer holds what was trained since the anchor.
+    /// Returns `true` if the local buffer holds this peer's delta, or a shift of the trainer's parameters.
     pub(super) fn holds_delta(&self, fragment: FragmentId) -> bool {
         // Of a companion the trainer always takes the common one over.
         if self.places.is_companion(fragment) {
@@ -199,7 +190,7 @@ impl MixCore {
         aggregates: &[SliceId],
         into: &mut [f32],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let start = self.places.of(fragment).start;
         let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
         let shards = aggregates
@@ -232,8 +223,8 @@ impl MixCore {
         of: u16,
         into: &mut [f32],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
-        let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
+    ) -> WorkResult {
+        let bytes = bytes_of(slice, host)?;
         let bundle = Bundle::read(&bytes);
         let bundle = bundle.ok_or_else(|| bad_slice(slice, "a malformed bundle".to_owned()))?;
         let parts = bundle.parts.len();

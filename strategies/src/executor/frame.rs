@@ -39,7 +39,7 @@ impl Frame {
 /// What the local buffer holds of one fragment, and what the trainer does about it next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// Nothing that is still needed; the trainer continues with what it has.
+    /// Nothing that is still needed; the trainer continues with its parameters.
     Nothing,
     /// This round's contribution.
     Contribution,
@@ -47,9 +47,9 @@ pub(super) enum Held {
     TakeAnchor,
     /// A delta that the trainer takes over on top of the anchor.
     KeepDelta,
-    /// The difference by which the trainer moves what it has trained since the cut.
+    /// The difference by which the trainer moves its parameters, trained since the cut.
     Shift,
-    /// Nothing that is still needed; the trainer mixes the anchor into what it has trained since.
+    /// Nothing that is still needed; the trainer mixes the anchor into the parameters trained since.
     Blend,
 }
 
@@ -78,7 +78,7 @@ impl Held {
         }
     }
 
-    /// Set where the trainer's present values do not matter for what it takes over.
+    /// Returns `true` if the trainer's next values do not depend on its present ones.
     pub(super) const fn replaces(self) -> bool {
         matches!(self, Self::TakeAnchor | Self::KeepDelta)
     }

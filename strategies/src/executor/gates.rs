@@ -95,7 +95,7 @@ impl GateKeeper {
         }
     }
 
-    /// A forward pass that still waits has to end without what it lacks.
+    /// A forward pass that still waits has to end without the fragments that it lacks.
     pub(super) fn close(&mut self) {
         if self.passed.take().is_some() {
             self.send(Passed::Closed);

@@ -21,7 +21,7 @@ const PAIRS: u64 = 1 << 20;
 ///
 /// A result is a whole round late, so w was computed at theta^t and u at the estimate of it: no gradient is
 /// that of older parameters. Special cases: where round 2t is void, w alone is the step. Where round 2t + 1 is
-/// void, peers have trained at the estimate meanwhile, so that is what is in force from then on, and the
+/// void, peers have trained at the estimate meanwhile, so the estimate is in force from then on, and the
 /// optimizer takes the first half's step after all. After a last round that is a first half, the anchor is an
 /// estimate.
 ///
@@ -45,7 +45,7 @@ fn name(round: Round) -> f32 {
 }
 
 /// Opens the inner step of a pair of rounds.
-fn open(inner: &mut dyn InnerOptimizer, pair: u64) {
+fn open(inner: &mut InnerOptimizer, pair: u64) {
     inner.set_step_count(pair);
     inner.begin_step();
 }
@@ -68,7 +68,7 @@ impl Halves {
     /// Puts the mean gradient of a fragment's round in force. `values` are the anchor's.
     pub(super) fn step(
         &mut self,
-        inner: &mut dyn InnerOptimizer,
+        inner: &mut InnerOptimizer,
         round: Round,
         rule: StepRule,
         range: Range<usize>,
@@ -119,7 +119,7 @@ impl Halves {
 
 /// Takes a step that the optimizer does not remember.
 fn estimate(
-    inner: &mut dyn InnerOptimizer,
+    inner: &mut InnerOptimizer,
     pair: u64,
     range: Range<usize>,
     values: &mut [f32],

@@ -6,7 +6,7 @@
 use crate::slices::SliceStore;
 use bytes::Bytes;
 use murmurate_protocol::limits::STATE_CHUNK_BYTES;
-use murmurate_protocol::{Digest, Round, StateId};
+use murmurate_protocol::{Digest, Round, StateId, WorkError};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -27,6 +27,9 @@ pub trait StateStore {
 pub trait Host: SliceStore + StateStore {}
 
 impl<T: SliceStore + StateStore> Host for T {}
+
+/// What comes of an order, or of a part of it.
+pub(super) type WorkResult<T = ()> = Result<T, WorkError>;
 
 /// Measures how long a stretch of training takes. The daemon reads a clock, the simulator counts
 /// inner steps.

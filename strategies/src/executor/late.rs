@@ -68,7 +68,7 @@ impl Late {
 pub(super) struct Ahead {
     /// Set where the trainer continues past the anchor between rounds.
     pub(super) trains_ahead: bool,
-    /// How late results meet what was trained since the cut; `None` where results come between
+    /// How late results meet the training since the cut; `None` where results come between
     /// rounds.
     pub(super) late: Option<Late>,
     pub(super) eager: Option<Eager>,
@@ -124,7 +124,7 @@ impl Ahead {
 /// updates for overlapped communication and computation in DiLoCo" (arXiv 2502.12996). Special
 /// case: with one peer theta is never moved back, which is DiLoCo alone.
 pub(super) struct Eager {
-    outer: Box<dyn OuterOptimizer>,
+    outer: OuterOptimizer,
     /// e, valid in the fragments with an active eager update.
     part: Vec<f32>,
     /// Fragments in which the trainer has started from e and whose result is not here yet.
@@ -136,7 +136,7 @@ pub(super) struct Eager {
 impl Eager {
     /// For `len` parameters in this many fragments; `outer` is built like the one that moves the
     /// anchor.
-    pub(super) fn new(outer: Box<dyn OuterOptimizer>, len: usize, fragments: usize) -> Self {
+    pub(super) fn new(outer: OuterOptimizer, len: usize, fragments: usize) -> Self {
         Self {
             outer,
             part: vec![0.0; len],
@@ -181,9 +181,9 @@ impl Eager {
         self.in_force[index] = true;
     }
 
-    /// Where the trainer has started from e, replaces the delta in `local` by what it has started
-    /// from: e, or with `whole` the part of the delta that e did not contain and that must be put
-    /// back. Returns false, without a change, where the trainer has not started from e.
+    /// Where the trainer has started from e, replaces the delta in `local` by e, or with `whole` by
+    /// the part of the delta that e did not contain and that must be put back. Returns false, without a
+    /// change, where the trainer has not started from e.
     pub(super) fn resolve(
         &mut self,
         index: usize,
@@ -254,7 +254,7 @@ impl Eager {
 
 /// One fragment's values at an eager update.
 pub(super) struct Start<'a> {
-    /// What was trained since the anchor.
+    /// The training since the anchor.
     pub(super) delta: &'a [f32],
     pub(super) anchor: &'a [f32],
     /// Takes the values that the trainer starts from.

@@ -2,9 +2,10 @@
 //! trainer takes over. It is lent to the train lane while training runs.
 //!
 //! Where the trainer's parameters are at hand there is no buffer, because a copy would be a second model: the
-//! mix lane has the trainer between two stretches of training, and reads what was trained where it lies.
+//! mix lane has the trainer between two stretches of training, and reads the result of training from it.
 
 use super::frame::{Handed, Held, MixEnd};
+use super::host::WorkResult;
 use crate::trainer::Trainer;
 use murmurate_protocol::{FragmentId, WorkError};
 use std::ops::Range;
@@ -46,7 +47,7 @@ impl LocalBuffer {
         self.at_hand.as_ref().map_or(self.len, AtHand::len)
     }
 
-    /// What was trained in a range of a fragment, as it is encoded. `anchor` is all of the anchor.
+    /// The result of training in a range of a fragment, for the codec. `anchor` is the whole anchor.
     ///
     /// # Errors
     /// When the train lane has ended with the trainer.
@@ -55,7 +56,7 @@ impl LocalBuffer {
         fragment: FragmentId,
         range: Range<usize>,
         anchor: &[f32],
-    ) -> Result<&[f32], WorkError> {
+    ) -> WorkResult<&[f32]> {
         let held = self.of(fragment);
         if self.at_hand.is_none() {
             return Ok(&self.values()[range]);
@@ -145,7 +146,7 @@ impl std::fmt::Debug for AtHand {
 }
 
 impl AtHand {
-    /// The trainer comes home; `cut` where it brings what it trained in the round.
+    /// The trainer comes home; `cut` where it brings the round's cut.
     pub(super) fn put(&mut self, trainer: Box<dyn Trainer>, cut: bool) {
         self.trainer = Some(trainer);
         self.comes_back = false;
@@ -195,7 +196,7 @@ impl AtHand {
         self.room = room;
     }
 
-    /// What was trained in a range: the difference between the parameters and `anchor`, the anchor's
+    /// The delta of a range: the difference between the parameters and `anchor`, the anchor's
     /// values of the range.
     ///
     /// # Errors
@@ -205,7 +206,7 @@ impl AtHand {
         range: Range<usize>,
         held: Held,
         anchor: &[f32],
-    ) -> Result<&[f32], WorkError> {
+    ) -> WorkResult<&[f32]> {
         let trainer = self.trainer.as_mut().ok_or_else(ended)?;
         self.room.resize(range.len(), 0.0);
         trainer.read(range.start, &mut self.room);
@@ -216,11 +217,11 @@ impl AtHand {
         Ok(&self.room)
     }
 
-    /// The anchor moves below what was trained: keeps the delta where the parameters were, until [`stand_on`].
+    /// The anchor moves below the delta: keeps the delta where the parameters were, until [`stand_on`].
     ///
     /// # Errors
     /// As [`AtHand::delta`].
-    pub(super) fn lift(&mut self, range: Range<usize>, anchor: &[f32]) -> Result<(), WorkError> {
+    pub(super) fn lift(&mut self, range: Range<usize>, anchor: &[f32]) -> WorkResult {
         let trainer = self.trainer.as_mut().ok_or_else(ended)?;
         let start = range.start;
         trainer.visit(range, &mut |offset, piece| {
@@ -234,7 +235,7 @@ impl AtHand {
 /// Makes the trainer take over what the fragments hold.
 ///
 /// # Panics
-/// Where a fragment holds what is only held of trainers that train ahead.
+/// Where a fragment holds `Shift` or `Blend`, which only trainers that train ahead have.
 pub(super) fn stand_on(
     trainer: &mut dyn Trainer,
     anchor: &[f32],

@@ -1,10 +1,11 @@
 //! Merging the branches of a swarm that was split, in plain f32.
 
-use super::codecs::{add_decoded, bad_slice, bytes_are_gone, encode_plain};
-use super::host::Host;
+use super::codecs::{add_decoded, bad_slice, bytes_of, encode_plain};
+use super::host::{Host, WorkResult};
 use super::mix_core::MixCore;
+use super::mixer::missing;
 use crate::compress::F32;
-use murmurate_protocol::{Done, FragmentId, SliceId, WorkError};
+use murmurate_protocol::{Done, FragmentId, Piece, SliceId};
 use std::collections::BTreeMap;
 
 /// Means of branches of owned shards that are not encoded yet. There are some only while branches are
@@ -20,12 +21,15 @@ impl Branches {
     pub(super) fn average(
         &mut self,
         core: &MixCore,
-        fragment: FragmentId,
-        shard: u16,
-        of: u16,
+        piece: Piece,
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
+    ) -> WorkResult<Done> {
+        let Piece {
+            fragment,
+            shard,
+            of,
+        } = piece;
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
         let mut mean = vec![0.0; core.places.shard(fragment, shard, of).len()];
         for (slice, weight) in inputs {
@@ -41,7 +45,7 @@ impl Branches {
         fragment: FragmentId,
         aggregates: &[SliceId],
         host: &dyn Host,
-    ) -> Result<Vec<f32>, WorkError> {
+    ) -> WorkResult<Vec<f32>> {
         let range = core.places.of(fragment);
         let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
         let mut merged = vec![0.0; range.len()];
@@ -54,12 +58,7 @@ impl Branches {
     }
 
     /// Encodes a shard of the anchor as it is.
-    pub(super) fn encode(
-        core: &MixCore,
-        slice: SliceId,
-        of: u16,
-        out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    pub(super) fn encode(core: &MixCore, slice: SliceId, of: u16, out: &mut Vec<u8>) -> WorkResult {
         let range = core.places.shard(slice.fragment, slice.shard, of);
         let values = &core.anchor.values[range.clone()];
         core.places.must_be_finite(range.start, values)?;
@@ -73,11 +72,9 @@ impl Branches {
         slice: SliceId,
         shard: u16,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let mean = self.means.remove(&(slice.fragment, shard));
-        let mean = mean.ok_or_else(|| WorkError::Storage {
-            reason: "there is no mean of branches to encode".to_owned(),
-        })?;
+        let mean = mean.ok_or_else(|| missing("mean of branches"))?;
         encode_plain(&mean, out);
         Ok(())
     }
@@ -89,8 +86,8 @@ impl Branches {
 }
 
 /// `acc += weight slice`, and checks the sum.
-fn add(acc: &mut [f32], slice: SliceId, weight: f32, host: &dyn Host) -> Result<(), WorkError> {
-    let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
+fn add(acc: &mut [f32], slice: SliceId, weight: f32, host: &dyn Host) -> WorkResult {
+    let bytes = bytes_of(slice, host)?;
     let added = add_decoded(&F32, &bytes, weight, acc);
     added.map_err(|reason| bad_slice(slice, reason))
 }

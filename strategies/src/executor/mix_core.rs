@@ -1,4 +1,4 @@
-//! What all mixers share: anchor, local buffer, codecs and what was encoded by them.
+//! The part that all mixers share: anchor, local buffer, codecs and this peer's encoded contributions.
 
 use super::anchor::Anchor;
 use super::codecs::Codecs;
@@ -6,12 +6,12 @@ use super::contributions::{Contributions, must_be_sane};
 use super::ema::Ema;
 use super::frame::{Frame, Handed, Held, Lent};
 use super::gates::GateKeeper;
-use super::host::Host;
+use super::host::{Host, WorkResult};
 use super::late::{Ahead, Start};
 use super::local::{AtHand, LocalBuffer, stand_on};
 use super::places::Places;
 use crate::trainer::Trainer;
-use murmurate_protocol::{Digest, FragmentId, Order, Round, SliceId, TrainingRules, WorkError};
+use murmurate_protocol::{Digest, FragmentId, Order, Round, SliceId, TrainingRules};
 
 /// The core of the mix lane. A mixer borrows it for each order.
 pub(super) struct MixCore {
@@ -106,7 +106,7 @@ impl MixCore {
         slice: SliceId,
         of: u16,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         self.take_piece(slice.fragment);
         let (codecs, places) = (&mut self.codecs, &self.places);
         let range = places.shard(slice.fragment, slice.shard, of);
@@ -141,7 +141,7 @@ impl MixCore {
     ///
     /// # Errors
     /// When the train lane has ended with the trainer.
-    pub(super) fn void(&mut self, fragment: FragmentId, host: &dyn Host) -> Result<(), WorkError> {
+    pub(super) fn void(&mut self, fragment: FragmentId, host: &dyn Host) -> WorkResult {
         let encoded = self.contributions.encoded_of(fragment);
         let (codecs, places) = (&mut self.codecs, &self.places);
         let pending = self.local.of(fragment);
@@ -194,7 +194,7 @@ impl MixCore {
         ids.map(|f| self.digest(f)).collect()
     }
 
-    /// Sends the train lane what it needs to begin an order.
+    /// Sends the train lane the values or the trainer that an order begins with, if it needs any.
     pub(super) fn hand_over(&mut self, order: &Order) {
         match order {
             // A round begins whose predecessor's result is not known yet.
@@ -227,7 +227,7 @@ impl MixCore {
         }
     }
 
-    /// A forward pass begins: passes on what is decided, and the rest once it is.
+    /// A forward pass begins: passes on the decided fragments, and each other one once it is decided.
     fn open_forward(&mut self) {
         let ready = self.keeper.as_mut().map(GateKeeper::open);
         for fragment in ready.unwrap_or_default() {
@@ -263,7 +263,7 @@ impl MixCore {
         }
     }
 
-    /// Lends the train lane the buffer with what it has to take over, once a round.
+    /// Lends the train lane the trainer at hand, or the buffer with the values to take over, once a round.
     fn lend(&mut self) {
         self.local.drop_pieces();
         if self.lend_trainer() {

@@ -10,7 +10,7 @@ use super::ema::Ema;
 use super::force::End;
 use super::frame::{Handed, Held, MixEnd};
 use super::halves::Halves;
-use super::host::Host;
+use super::host::{Host, WorkResult};
 use super::late::{Ahead, Blend, Eager, Late};
 use super::local::AtHand;
 use super::local::LocalBuffer;
@@ -23,7 +23,8 @@ use super::places::Places;
 use crate::TensorSpec;
 use crate::compress::F32;
 use murmurate_protocol::{
-    Contribution, Digest, Done, FragmentId, Order, Round, Settlement, SliceId, StoreId, WorkError,
+    Combination, Contribution, Digest, Done, Ending, FragmentId, Order, Piece, Settlement, SliceId,
+    Source, StoreId, TrainingRules, Unneeded,
 };
 
 /// Bytes that the mix lane keeps, by store.
@@ -61,7 +62,7 @@ pub struct MixLane {
     pub(super) core: MixCore,
     pub(super) mixer: Box<dyn Mixer>,
     pub(super) branches: Branches,
-    /// What is measured next, where contributions are scored.
+    /// The parameters that are measured next, where contributions are scored.
     pub(super) staged: Vec<f32>,
 }
 
@@ -155,56 +156,31 @@ impl MixLane {
                 return None;
             }
             Order::Stage { slice } => self.stage(*slice, host),
-            Order::Keep { slice, bytes } => Ok(bundle::put(*slice, bytes.clone(), host)),
             Order::Read { slice } => bundle::read(*slice, host),
-            Order::Encode { store, slice, of } => self.encode(*store, *slice, *of, host),
-            Order::Mix { .. } | Order::MixReplicas { .. } | Order::EncodeRelayed { .. } => {
-                // These read the local parameters.
-                self.collect();
-                self.mixer.combine(&mut self.core, order, host)
-            }
-            Order::Average {
-                fragment,
-                shard,
-                of,
-                inputs,
-            } => {
-                let branches = &mut self.branches;
-                branches.average(&self.core, *fragment, *shard, *of, inputs, host)
-            }
-            Order::Merge {
+            Order::Encode { slice, of, from } => self.encode(*slice, *of, from, host),
+            Order::Combine { piece, how } => self.combine(*piece, how, host),
+            Order::Apply {
                 round,
                 fragment,
-                aggregates,
-            } => self.merge(*round, *fragment, aggregates, host),
-            Order::Reduce { .. }
-            | Order::SumRow { .. }
-            | Order::ResetCenter { .. }
-            | Order::MoveCenter { .. } => self.mixer.combine(&mut self.core, order, host),
-            Order::Apply { .. } | Order::Gather { .. } => self.end(order, host),
-            Order::Void { fragment, .. } => self.void(*fragment, host),
-            Order::EncodeBasis { .. } | Order::EncodeSecond { .. } | Order::EncodeJoined { .. } => {
-                self.core.encode_pass(order, host)
+                ending,
+                keep_local,
+                rules,
+            } => {
+                let end = End {
+                    round: *round,
+                    fragment: *fragment,
+                    keep_local: *keep_local,
+                };
+                self.end(end, ending, *rules, host)
             }
-            Order::Append { slice, note, .. } => bundle::append(*slice, note, host),
-            Order::Bundle {
-                slice,
-                parts,
-                noted,
-                ..
-            } => bundle::bundle(*slice, parts, *noted, host),
             Order::Pin { round, note } => self.pin(*round, note, host),
             Order::Load { state } => self.load_state(state, host),
-            Order::Settle { .. }
-            | Order::Release { .. }
-            | Order::ForgetReplicas { .. }
-            | Order::BreakOff { .. }
-            | Order::Unpin { .. } => {
+            Order::Settle { .. } | Order::Release { .. } | Order::Forget(_) => {
                 self.let_go(order, host);
                 return None;
             }
             // The host saves both lanes.
-            Order::Save { .. } | Order::SaveBranch { .. } => return None,
+            Order::Save { .. } => return None,
         };
         Some(done.unwrap_or_else(Done::Failed))
     }
@@ -222,31 +198,23 @@ impl MixLane {
                 }
             }
             Order::Release { slice } => host.remove(slice),
-            Order::ForgetReplicas { peer } => self.mixer.forget(&mut self.core, *peer),
-            Order::BreakOff { .. } => self.core.close_forward(),
-            Order::Unpin { round } => host.unpin(*round),
+            Order::Forget(Unneeded::Replicas(peer)) => self.mixer.forget(&mut self.core, *peer),
+            Order::Forget(Unneeded::Forward(_)) => self.core.close_forward(),
+            Order::Forget(Unneeded::Pinned(round)) => host.unpin(*round),
             other => panic!("{other:?} lets nothing go"),
         }
-    }
-
-    fn void(&mut self, fragment: FragmentId, host: &dyn Host) -> Result<Done, WorkError> {
-        // First the round's cut: it ends the record of what the round before encoded. A round can be
-        // void before it has encoded anything, and has nothing to take back then.
-        self.collect();
-        self.mixer.void(&mut self.core, fragment);
-        let voided = self.core.void(fragment, host);
-        voided.map(|()| self.applied(fragment))
     }
 
     /// Makes means of branches the anchor of a fragment. Everything that belonged to one side is
     /// dropped.
     fn merge(
         &mut self,
-        round: Round,
-        fragment: FragmentId,
+        End {
+            round, fragment, ..
+        }: End,
         aggregates: &[SliceId],
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
+    ) -> WorkResult<Done> {
         let merged = Branches::decode(&self.core, fragment, aggregates, host)?;
         // First what training has sent: it would take the place of what the trainer takes over.
         self.collect();
@@ -282,10 +250,10 @@ impl MixLane {
         self.core.anchor.parameters()
     }
 
-    /// What it keeps, by store.
+    /// Its memory in bytes, by store.
     pub fn memory(&self) -> Memory {
         let bytes = |values: usize| (values * size_of::<f32>()) as u64;
-        let (core, stores) = (&self.core, self.mixer.stores());
+        let (core, mixer) = (&self.core, &self.mixer);
         let contributions = &core.contributions;
         let in_common = contributions.common.as_ref();
         Memory {
@@ -295,8 +263,8 @@ impl MixLane {
             codec: bytes(contributions.state.len() + in_common.map_or(0, Common::len)),
             outer: core.anchor.state_bytes() as u64 + bytes(core.ahead.len()),
             ema: bytes(core.ema.as_ref().map_or(0, Ema::len)),
-            replicas: bytes(stores.replicas),
-            shards: bytes(stores.shards + self.branches.len() + self.staged.len()),
+            replicas: bytes(mixer.replicas()),
+            shards: bytes(mixer.shards() + self.branches.len() + self.staged.len()),
         }
     }
 
@@ -314,8 +282,8 @@ impl MixLane {
         }
     }
 
-    /// Gives the train lane what it needs to write the trainer's state. The host calls it when it has
-    /// a `Save` to perform, before [`TrainLane::begin_save`](super::TrainLane::begin_save).
+    /// Lends the train lane a trainer at hand, so that the lane can write its state. The host calls
+    /// it when it has a `Save` to perform, before [`TrainLane::begin_save`](super::TrainLane::begin_save).
     pub fn begin_save(&mut self) {
         self.core.lend_for_save();
     }
@@ -336,43 +304,37 @@ impl MixLane {
         self.core.hand_over(order);
     }
 
-    /// Ends a fragment's round with a result.
-    fn end(&mut self, order: &Order, host: &dyn Host) -> Result<Done, WorkError> {
+    /// Ends a fragment's round.
+    fn end(
+        &mut self,
+        end: End,
+        ending: &Ending,
+        rules: TrainingRules,
+        host: &dyn Host,
+    ) -> WorkResult<Done> {
+        if let Ending::Merge(aggregates) = ending {
+            return self.merge(end, aggregates, host);
+        }
+        // First the round's cut: it ends the record of what the round before encoded. A round can be
+        // void before it has encoded anything, and has nothing to take back then.
         self.collect();
         let (mixer, core) = (&mut self.mixer, &mut self.core);
-        let (Order::Apply {
-            round,
-            fragment,
-            keep_local,
-            rules,
-            ..
+        if matches!(ending, Ending::Void) {
+            mixer.void(core, end.fragment);
+            core.void(end.fragment, host)?;
+            return Ok(self.applied(end.fragment));
         }
-        | Order::Gather {
-            round,
-            fragment,
-            keep_local,
-            rules,
-            ..
-        }) = order
-        else {
-            unreachable!("only called for orders that end a fragment's round");
-        };
-        core.direct(*round, *rules);
-        let (round, fragment, keep_local) = (*round, *fragment, *keep_local);
-        let end = End {
-            round,
-            fragment,
-            keep_local,
-        };
-        match order {
-            Order::Gather { inputs, .. } => mixer.gather(core, end, inputs, host)?,
-            Order::Apply { aggregates, .. } => mixer.apply(core, end, aggregates, host)?,
-            _ => {}
+        core.direct(end.round, rules);
+        match ending {
+            Ending::Gather(inputs) => mixer.gather(core, end, inputs, host)?,
+            Ending::Apply(aggregates) => mixer.apply(core, end, aggregates, host)?,
+            Ending::Merge(_) | Ending::Void => {}
         }
         if let Some(ema) = &mut core.ema {
-            ema.follow(round, core.places.of(fragment), &core.anchor.values);
+            let range = core.places.of(end.fragment);
+            ema.follow(end.round, range, &core.anchor.values);
         }
-        Ok(self.applied(fragment))
+        Ok(self.applied(end.fragment))
     }
 
     pub(super) fn applied(&mut self, fragment: FragmentId) -> Done {
@@ -383,14 +345,57 @@ impl MixLane {
         }
     }
 
-    /// Encodes one shard of the contribution or of another store.
+    fn combine(&mut self, piece: Piece, how: &Combination, host: &dyn Host) -> WorkResult<Done> {
+        match how {
+            Combination::Average(inputs) => self.branches.average(&self.core, piece, inputs, host),
+            _ => {
+                if matches!(
+                    how,
+                    Combination::Mix { .. } | Combination::MixReplicas { .. }
+                ) {
+                    // These read the local parameters.
+                    self.collect();
+                }
+                self.mixer.combine(&mut self.core, piece, how, host)
+            }
+        }
+    }
+
+    /// Makes the bytes of a slice.
     fn encode(
+        &mut self,
+        slice: SliceId,
+        of: u16,
+        from: &Source,
+        host: &dyn Host,
+    ) -> WorkResult<Done> {
+        match from {
+            Source::Store(store) => self.encode_store(*store, slice, of, host),
+            Source::Relayed(inputs) => {
+                // It reads the local parameters.
+                self.collect();
+                self.mixer.relay(&mut self.core, slice, inputs, host)
+            }
+            Source::Basis(inputs) => self.core.combine_pass(slice, of, None, inputs, host),
+            Source::Second { basis } => self.core.encode_second(slice, of, *basis, host),
+            Source::Joined { basis, inputs } => {
+                self.core
+                    .combine_pass(slice, of, Some(*basis), inputs, host)
+            }
+            Source::Noted(note) => bundle::append(slice, note, host),
+            Source::Bundle { parts, noted } => bundle::bundle(slice, parts, *noted, host),
+            Source::Bytes(bytes) => Ok(bundle::put(slice, bytes.clone(), host)),
+        }
+    }
+
+    /// Encodes one shard of the contribution or of another store.
+    fn encode_store(
         &mut self,
         store: StoreId,
         slice: SliceId,
         of: u16,
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
+    ) -> WorkResult<Done> {
         let core = &self.core;
         let len = core.places.shard(slice.fragment, slice.shard, of).len();
         let mut out = core.codecs.room(&slice, len, host);

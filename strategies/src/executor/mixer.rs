@@ -2,21 +2,35 @@
 //! `mixers`.
 
 use super::force::End;
-use super::host::Host;
+use super::host::{Host, WorkResult};
 use super::mix_core::MixCore;
-use murmurate_protocol::{Done, FragmentId, Order, PeerId, SliceId, StoreId, WorkError};
+use murmurate_protocol::{
+    Combination, Done, FragmentId, PeerId, Piece, SliceId, StoreId, WorkError,
+};
 
 /// The arithmetic of one family of exchanges, with the stores that only it needs. It is chosen once
 /// from the strategy and called once for each order.
 pub(super) trait Mixer: Send {
     /// Performs one of the orders that combine slices: `Reduce`, `Mix`, `MixReplicas`,
-    /// `ResetCenter`, `MoveCenter`, `EncodeRelayed`.
+    /// `ResetCenter`, `MoveCenter`.
     fn combine(
         &mut self,
         core: &mut MixCore,
-        order: &Order,
+        piece: Piece,
+        how: &Combination,
         host: &dyn Host,
-    ) -> Result<Done, WorkError>;
+    ) -> WorkResult<Done>;
+
+    /// Encodes what this peer passes on along a tree, by [`Source::Relayed`](murmurate_protocol::Source::Relayed).
+    fn relay(
+        &mut self,
+        _core: &mut MixCore,
+        _slice: SliceId,
+        _inputs: &[(SliceId, f64)],
+        _host: &dyn Host,
+    ) -> WorkResult<Done> {
+        Err(foreign("relay"))
+    }
 
     /// Encodes a shard from any store but the local one.
     fn encode(
@@ -26,10 +40,9 @@ pub(super) trait Mixer: Send {
         _slice: SliceId,
         _of: u16,
         _out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
-        Err(WorkError::Storage {
-            reason: format!("this exchange has no store {store:?} to encode from"),
-        })
+    ) -> WorkResult {
+        let reason = format!("this exchange has no store {store:?} to encode from");
+        Err(WorkError::Storage { reason })
     }
 
     /// Makes the round's result the anchor. By default it is what the round's mix has left there.
@@ -39,7 +52,7 @@ pub(super) trait Mixer: Send {
         end: End,
         _decided: &[SliceId],
         _host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         core.end_mixed(end.fragment, false);
         Ok(())
     }
@@ -51,7 +64,7 @@ pub(super) trait Mixer: Send {
         _end: End,
         _inputs: &[(SliceId, f64)],
         _host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         Err(foreign("gather"))
     }
 
@@ -64,11 +77,18 @@ pub(super) trait Mixer: Send {
     /// The anchor was replaced by another state: drops what belonged to the old one.
     fn start_over(&mut self, _core: &mut MixCore) {}
 
-    /// Drops what is kept of a neighbour.
+    /// Drops the copies of a neighbour and the vectors beside them.
     fn forget(&mut self, _core: &mut MixCore, _peer: PeerId) {}
 
-    /// Number of f32 in its stores.
-    fn stores(&self) -> Stores;
+    /// Number of f32 in copies that it and neighbours hold of each other.
+    fn replicas(&self) -> usize {
+        0
+    }
+
+    /// Number of f32 in its other stores.
+    fn shards(&self) -> usize {
+        0
+    }
 }
 
 /// An order that another exchange gives.
@@ -78,9 +98,9 @@ pub(super) fn foreign(order: &str) -> WorkError {
     }
 }
 
-/// Number of f32 that a mixer keeps, by store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stores {
-    pub(super) replicas: usize,
-    pub(super) shards: usize,
+/// There is no such thing to encode.
+pub(super) fn missing(what: &str) -> WorkError {
+    WorkError::Storage {
+        reason: format!("there is no {what} to encode"),
+    }
 }

@@ -171,7 +171,7 @@ impl Executor {
         (self.train, self.mix)
     }
 
-    /// What is trained is copied for the exchange: the trainer is not at hand, or trains on.
+    /// Returns `true` if the result of training is copied for the exchange: the trainer is not at hand, or trains on.
     pub const fn copies_what_is_trained(&self) -> bool {
         self.mix.core.local.at_hand.is_none()
     }

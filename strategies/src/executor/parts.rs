@@ -31,7 +31,7 @@ pub struct Parts {
     /// Moves the anchor by an aggregated delta.
     pub outer: StoredOuter,
     /// Moves the anchor by an aggregated gradient; only for methods that exchange gradients.
-    pub inner: Option<Box<dyn InnerOptimizer>>,
+    pub inner: Option<InnerOptimizer>,
     /// Corrects the gradients of the trainer's inner steps.
     pub correction: Option<Box<dyn Correction>>,
     /// The decay of a moving average of the anchor; `None` keeps none. It is this peer's own affair.
@@ -49,10 +49,10 @@ pub struct Overlap {
     pub layers: Layers,
     /// Set where the trainer continues past the anchor between rounds.
     pub trains_ahead: bool,
-    /// How late results meet what was trained since the cut; `None` where results come between
+    /// How late results meet the training since the cut; `None` where results come between
     /// rounds.
     pub late: Option<Late>,
     /// Makes this peer's part of the outer step, where the trainer starts from that before a late
     /// result.
-    pub eager: Option<Box<dyn OuterOptimizer>>,
+    pub eager: Option<OuterOptimizer>,
 }

@@ -1,5 +1,6 @@
 //! Places of fragments and shards in the exchanged values: the parameters, then their companion.
 
+use super::host::WorkResult;
 use crate::TensorSpec;
 use crate::aggregate::{Quarantined, all_finite};
 use murmurate_protocol::{FragmentId, WorkError};
@@ -79,7 +80,7 @@ impl Places {
     ///
     /// # Errors
     /// [`WorkError::Training`].
-    pub(super) fn must_be_finite(&self, start: usize, values: &[f32]) -> Result<(), WorkError> {
+    pub(super) fn must_be_finite(&self, start: usize, values: &[f32]) -> WorkResult {
         if all_finite(values) {
             return Ok(());
         }

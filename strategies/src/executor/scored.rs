@@ -6,7 +6,7 @@
 //! **Source:** Lidin et al. 2025 (Gauntlet), section 3 (number not verified).
 
 use super::frame::{Frame, Lent};
-use super::host::Host;
+use super::host::{Host, WorkResult};
 use super::mix_lane::MixLane;
 use super::train_lane::{TrainLane, swap};
 use crate::trainer::TrainError;
@@ -14,11 +14,7 @@ use murmurate_protocol::{Done, Round, SliceId, WorkError};
 
 impl MixLane {
     /// Puts the anchor aside, moved by one contribution alone.
-    pub(super) fn stage(
-        &mut self,
-        slice: Option<SliceId>,
-        host: &dyn Host,
-    ) -> Result<Done, WorkError> {
+    pub(super) fn stage(&mut self, slice: Option<SliceId>, host: &dyn Host) -> WorkResult<Done> {
         let anchor = self.core.anchor.parameters();
         let mut staged = std::mem::take(&mut self.staged);
         staged.resize(anchor.len(), 0.0);
@@ -36,7 +32,7 @@ impl MixLane {
         Ok(Done::Combined)
     }
 
-    /// Gives the train lane what was put aside.
+    /// Lends the train lane the parameters that were put aside.
     pub(super) fn lend_staged(&mut self) {
         let staged = std::mem::take(&mut self.staged);
         let frame = Frame::new(staged, Vec::new());

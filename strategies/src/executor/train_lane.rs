@@ -294,7 +294,7 @@ impl TrainLane {
         }
     }
 
-    /// Gives the mix lane back what it gave for a `Save`, whatever became of that.
+    /// Gives back the trainer that the mix lane lent for a `Save`, also after a failed one.
     pub fn end_save(&mut self) {
         if let Some(trainer) = self.trainer.take_borrowed() {
             self.frames.send(Handed::Trainer {

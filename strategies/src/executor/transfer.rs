@@ -9,7 +9,7 @@ use super::anchor::SavedAnchor;
 use super::codec_state::CodecState;
 use super::common::Common;
 use super::frame::Held;
-use super::host::Host;
+use super::host::{Host, WorkResult};
 use super::mix_lane::MixLane;
 use crate::state::{StateError, StateSink, StateSource, finite};
 use murmurate_protocol::{Done, Round, StateId, WorkError};
@@ -45,12 +45,7 @@ impl MixLane {
     }
 
     /// Keeps the state for newcomers.
-    pub(super) fn pin(
-        &self,
-        round: Round,
-        note: &[u8],
-        host: &dyn Host,
-    ) -> Result<Done, WorkError> {
+    pub(super) fn pin(&self, round: Round, note: &[u8], host: &dyn Host) -> WorkResult<Done> {
         let pinned = host.pin(round, &mut |out| self.write_state(round, note, out));
         pinned.map(Done::Pinned).map_err(|error| WorkError::Pin {
             reason: error.to_string(),
@@ -79,11 +74,7 @@ impl MixLane {
     /// Takes a fetched state over. A wrong one changes nothing. If its bytes can no longer be read
     /// once they have been checked, the anchor is a mixture that no digest names, and the peer
     /// fetches a state again.
-    pub(super) fn load_state(
-        &mut self,
-        state: &StateId,
-        host: &dyn Host,
-    ) -> Result<Done, WorkError> {
+    pub(super) fn load_state(&mut self, state: &StateId, host: &dyn Host) -> WorkResult<Done> {
         let bad = |reason: &str| WorkError::BadState {
             reason: reason.to_owned(),
         };

@@ -1,62 +1,28 @@
 //! Rounds of two passes: bases, second contributions, and what they are together.
 
-use super::codecs::{Codecs, add_decoded, bad_slice, bytes_are_gone, encoded};
+use super::codecs::{Codecs, add_decoded, bad_slice, bytes_of, encoded};
 use super::contributions::Contributions;
-use super::host::Host;
+use super::host::{Host, WorkResult};
 use super::mix_core::MixCore;
-use super::mixer::foreign;
 use crate::compress::{Bad, Codec, CodecError, EncodeContext, Joined, TwoPasses};
 use bytes::Bytes;
-use murmurate_protocol::{Attempt, Done, FragmentId, Order, Part, SliceId, WorkError};
+use murmurate_protocol::{Attempt, Done, FragmentId, Part, SliceId};
 use std::ops::Range;
 
 impl MixCore {
-    /// Performs an order of codecs whose members contribute twice: encodes a basis, a second contribution, or what
-    /// is joined.
-    pub(super) fn encode_pass(
-        &mut self,
-        order: &Order,
-        host: &dyn Host,
-    ) -> Result<Done, WorkError> {
-        let (Order::EncodeBasis { slice, of, .. }
-        | Order::EncodeSecond { slice, of, .. }
-        | Order::EncodeJoined { slice, of, .. }) = order
-        else {
-            return Err(foreign("encode in two passes"));
-        };
-        let (slice, of) = (*slice, *of);
-        let len = self.places.shard(slice.fragment, slice.shard, of).len();
-        let mut out = self.codecs.room(&slice, len, host);
-        match order {
-            Order::EncodeSecond { basis, .. } => {
-                self.encode_second(slice, of, *basis, &mut out, host)?;
-            }
-            Order::EncodeJoined { basis, inputs, .. } => {
-                self.combine_pass(slice, of, Some(*basis), inputs, &mut out, host)?;
-            }
-            Order::EncodeBasis { inputs, .. } => {
-                self.combine_pass(slice, of, None, inputs, &mut out, host)?;
-            }
-            _ => {}
-        }
-        Ok(encoded(slice, out, host))
-    }
-
     /// The owner's work on a shard: a basis of first contributions, or second ones joined to a basis.
-    fn combine_pass(
+    pub(super) fn combine_pass(
         &mut self,
         slice: SliceId,
         of: u16,
         basis: Option<SliceId>,
         inputs: &[(SliceId, f64)],
-        out: &mut Vec<u8>,
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult<Done> {
         let range = self.places.shard(slice.fragment, slice.shard, of);
+        let mut out = self.codecs.room(&slice, range.len(), host);
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-        let bytes = inputs
-            .iter()
-            .map(|(slice, _)| host.get(slice).ok_or_else(|| bytes_are_gone(*slice)));
+        let bytes = inputs.iter().map(|(slice, _)| bytes_of(*slice, host));
         let bytes = bytes.collect::<Result<Vec<Bytes>, _>>()?;
         let weights = inputs.iter().map(|(_, weight)| (weight / total) as f32);
         let weighed: Vec<(&[u8], f32)> = bytes.iter().map(|b| b.as_ref()).zip(weights).collect();
@@ -65,15 +31,17 @@ impl MixCore {
         let named = |Bad { at, error }: Bad| bad_slice(inputs[at].0, error.to_string());
         let len = range.len();
         let Some(basis) = basis else {
-            return twice.basis(&weighed, len, &context, out).map_err(named);
+            twice
+                .basis(&weighed, len, &context, &mut out)
+                .map_err(named)?;
+            return Ok(encoded(slice, out, host));
         };
-        let basis = host.get(&basis).ok_or_else(|| bytes_are_gone(basis))?;
-        let start = out.len();
+        let basis = bytes_of(basis, host)?;
         twice
-            .join(&basis, &weighed, len, &context, out)
+            .join(&basis, &weighed, len, &context, &mut out)
             .map_err(named)?;
-        let Err(reason) = usable(joins, &out[start..], len) else {
-            return Ok(());
+        let Err(reason) = usable(joins, &out, len) else {
+            return Ok(encoded(slice, out, host));
         };
         // The one is named that is of no use alone; where each is, the last.
         let mut alone = |at: usize| {
@@ -88,16 +56,16 @@ impl MixCore {
     }
 
     /// Encodes this peer's second contribution.
-    fn encode_second(
+    pub(super) fn encode_second(
         &mut self,
         slice: SliceId,
         of: u16,
         basis: SliceId,
-        out: &mut Vec<u8>,
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult<Done> {
         let range = self.places.shard(slice.fragment, slice.shard, of);
-        let bytes = host.get(&basis).ok_or_else(|| bytes_are_gone(basis))?;
+        let mut out = self.codecs.room(&slice, range.len(), host);
+        let bytes = bytes_of(basis, host)?;
         let residual = self.contributions.residual.as_ref();
         // The first pass left in the residual what is contributed.
         let values = match residual.map(|residual| residual[range.clone()].to_vec()) {
@@ -110,18 +78,14 @@ impl MixCore {
         };
         let (twice, _, context) =
             open(&mut self.codecs, &mut self.contributions, slice, of, &range);
-        let encoded = twice.second(&values, &bytes, &context, out);
-        encoded.map_err(|error| bad_slice(basis, error.to_string()))?;
+        let made = twice.second(&values, &bytes, &context, &mut out);
+        made.map_err(|error| bad_slice(basis, error.to_string()))?;
         self.contributions.opened(slice, basis);
-        Ok(())
+        Ok(encoded(slice, out, host))
     }
 
-    /// A straggler keeps what it trained on top of a result: it is no part of the residual then.
-    pub(super) fn take_back(
-        &mut self,
-        fragment: FragmentId,
-        host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    /// A straggler keeps its training on top of a result: it is no part of the residual then.
+    pub(super) fn take_back(&mut self, fragment: FragmentId, host: &dyn Host) -> WorkResult {
         let own = self.contributions.encoded_of(fragment);
         if !self.holds_delta(fragment) {
             return Ok(());
@@ -138,14 +102,12 @@ impl MixCore {
         fragment: FragmentId,
         decided: &[SliceId],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let of = u16::try_from(decided.len()).unwrap_or(u16::MAX);
         let mut kept = Vec::with_capacity(decided.len());
         for aggregate in decided {
             let range = self.places.shard(fragment, aggregate.shard, of);
-            let bytes = host
-                .get(aggregate)
-                .ok_or_else(|| bytes_are_gone(*aggregate))?;
+            let bytes = bytes_of(*aggregate, host)?;
             let own = self.contributions.close(aggregate);
             let mut residual = self.contributions.residual.take();
             let (twice, _, context) = open(
@@ -185,7 +147,7 @@ fn usable(codec: &dyn Codec, bytes: &[u8], len: usize) -> Result<(), String> {
     add_decoded(codec, bytes, 1.0, &mut vec![0.0; len])
 }
 
-/// The codec of a run of two passes, the codec of what is joined, and the context of a first contribution.
+/// The codec of a run of two passes, the codec of joined aggregates, and the context of a first contribution.
 fn open<'a>(
     codecs: &'a mut Codecs,
     contributions: &'a mut Contributions,

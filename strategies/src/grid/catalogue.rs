@@ -22,7 +22,7 @@ pub struct Method {
     pub key: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Its description, in a line.
     pub summary: &'static str,
     /// The rule, in a line.
     pub equation: &'static str,
@@ -30,8 +30,8 @@ pub struct Method {
     pub source: &'static str,
     /// The keys that it takes.
     pub keys: Vec<MethodKey>,
-    /// What it keeps, store by store, in multiples of 4 bytes x parameters. For a preset that is
-    /// all but what the exchange has under way.
+    /// Its stores, with their sizes in multiples of 4 bytes x parameters. For a preset these are
+    /// all but those of slices under way.
     pub state: Vec<(&'static str, f64)>,
     /// What a codec promises: a fact a line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -55,18 +55,18 @@ pub struct Method {
 pub struct MethodKey {
     /// Its full name, such as `outer.lr`.
     pub name: String,
-    /// What it must be.
+    /// The values that it may have, in words.
     pub range: String,
     /// Its default as TOML; where there is none it must be given.
     pub default: Option<String>,
-    /// What it means.
+    /// Its meaning.
     pub about: &'static str,
 }
 
 /// Why a method cannot be chosen yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// What is missing.
+    /// The reason, in the words of the refusal.
     pub reason: &'static str,
     /// The nearest that works.
     pub remedy: &'static str,

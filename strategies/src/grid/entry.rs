@@ -8,7 +8,7 @@ use crate::parameter::Parameter;
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Its description, in a line.
     pub summary: &'static str,
     /// The rule, in a line.
     pub equation: &'static str,
@@ -29,7 +29,7 @@ pub struct Key {
     pub range: &'static str,
     /// Its default as TOML; where there is none it must be given.
     pub default: Option<&'static str>,
-    /// What it means.
+    /// Its meaning.
     pub about: &'static str,
 }
 

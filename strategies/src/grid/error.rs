@@ -56,7 +56,7 @@ pub enum StrategyError {
     Type {
         /// The key.
         key: String,
-        /// What was found and what is needed.
+        /// The type that was found, and the one that is needed.
         message: String,
     },
     /// A key is missing.

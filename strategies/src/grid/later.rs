@@ -10,7 +10,7 @@ pub struct Later {
     pub key: &'static str,
     /// Its name, summary, equation and source.
     pub entry: Entry,
-    /// What is missing.
+    /// The reason, in the words of the refusal.
     pub reason: &'static str,
     /// The nearest that works.
     pub remedy: &'static str,

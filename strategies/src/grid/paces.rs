@@ -200,11 +200,7 @@ impl Spec for PaceSpec {
     }
 
     fn keys(&self) -> Parameters {
-        Parameters {
-            table: "synchronization",
-            method: self.entry.name,
-            list: self.entry.parameters,
-        }
+        Parameters::new("synchronization", self.entry.name, self.entry.parameters)
     }
 }
 

@@ -22,11 +22,7 @@ pub(super) fn parameter_names() -> Vec<&'static str> {
 fn parameters(name: &str) -> Parameters {
     let entry = RATES.iter().find(|entry| entry.name == name);
     let (method, list) = entry.map_or(("", &[][..]), |entry| (entry.name, entry.parameters));
-    Parameters {
-        table: "inner",
-        method,
-        list,
-    }
+    Parameters::new("inner", method, list)
 }
 
 /// The schedule.

@@ -35,7 +35,7 @@ pub const PRESETS: [Entry; presets::ALL.len()] = entries!(presets::ALL, preset =
 pub const PACES: [Entry; paces::PACES.len()] = entries!(paces::PACES, spec => spec.entry);
 
 /// Values of `synchronization.mode`.
-pub const MODES: [Entry; methods::MODES.len()] = entries!(methods::MODES, spec => spec.entry());
+pub const MODES: &[Entry] = methods::MODES;
 
 /// Values of `architecture.exchange`.
 pub const EXCHANGES: [Entry; methods::EXCHANGES.len()] =
@@ -289,7 +289,7 @@ pub const RATES: [Entry; 4] = [
 pub const ALL: [(&str, &[Entry]); 17] = [
     ("preset", &PRESETS),
     ("synchronization.pace", &PACES),
-    ("synchronization.mode", &MODES),
+    ("synchronization.mode", MODES),
     ("architecture.exchange", &EXCHANGES),
     ("architecture.schedule", &SCHEDULES),
     ("architecture.contribution", &CONTRIBUTIONS),

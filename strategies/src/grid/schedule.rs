@@ -35,13 +35,7 @@ pub(super) fn read(
     refuse_foreign("architecture", written, &SCHEDULES, name)?;
     let entry = SCHEDULES.iter().find(|entry| entry.name == name);
     let (method, list) = entry.map_or(("", &[][..]), |entry| (entry.name, entry.parameters));
-    let table = "architecture";
-    let own = Parameters {
-        table,
-        method,
-        list,
-    }
-    .read(own)?;
+    let own = Parameters::new("architecture", method, list).read(own)?;
     let schedule = match name {
         "ring" => Schedule::Ring,
         "recursive-doubling" => Schedule::RecursiveDoubling,

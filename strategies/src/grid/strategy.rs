@@ -246,7 +246,7 @@ impl Strategy {
     }
 
     /// The inner optimizer for `len` parameters.
-    pub fn inner(&self, len: usize) -> Box<dyn InnerOptimizer> {
+    pub fn inner(&self, len: usize) -> InnerOptimizer {
         self.inner.optimizer.build(len)
     }
 
@@ -352,7 +352,7 @@ impl Strategy {
         }
     }
 
-    /// Runs of what is kept of the first half of an inner step: the parameters, and the mean gradient.
+    /// Runs of the state of the first half of an inner step: the parameters, and the mean gradient.
     pub(super) fn halves_runs(&self) -> usize {
         2 * usize::from(self.blend() == Blend::Estimate)
     }

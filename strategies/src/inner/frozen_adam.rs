@@ -2,9 +2,9 @@
 //! steps. Between those the step is linear in the momentum, so gradients may be compressed with
 //! error feedback, which is the codec's part.
 
-use super::adam_w::power;
+use super::InnerOptimizer;
 use super::kind::{BETAS, EPS, InnerKind, InnerSpec, SENDS, Sends, lr};
-use super::{InnerOptimizer, Kept};
+use super::optimizer::{Kept, Method, bias};
 use crate::Layout;
 use crate::parameter::{Number, Parameter, Range as Values};
 use std::ops::Range;
@@ -44,16 +44,21 @@ const RENEWALS: Parameter = Parameter::new(
     "renewals of the second moment before their distance doubles",
 );
 
-fn frozen(kind: &InnerKind, layout: &Layout, freeze: fn(u64) -> Freeze) -> Box<dyn InnerOptimizer> {
-    let freeze = freeze(kind.count(WARM_STEPS.name) as u64);
+fn frozen(kind: &InnerKind, layout: &Layout, freeze: fn(u64) -> Freeze) -> InnerOptimizer {
     let [lr, eps] = ["lr", "eps"].map(|key| kind.single(key));
-    let optimizer = FrozenAdam::new(layout.len(), freeze, lr, kind.betas(), eps);
-    Box::new(optimizer.sending(kind.sends()))
+    let method = FrozenAdam {
+        freeze: freeze(kind.count(WARM_STEPS.name) as u64),
+        lr,
+        betas: kind.betas(),
+        eps,
+        sends: kind.sends(),
+    };
+    InnerOptimizer::new(layout.len(), 2, method)
 }
 
 /// The inner steps (counted from one) in which the second moment changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freeze {
+#[derive(Clone, Copy)]
+enum Freeze {
     /// 1-bit Adam: in the first inner steps, up to this count.
     After(u64),
     /// 0/1 Adam: at inner steps `k_0 = 1`, `k_(j+1) = k_j + 2^floor(j / kappa)`, at growing
@@ -100,67 +105,36 @@ impl Freeze {
 /// `T_v` of section 6 (kappa = 16). Both papers leave the bias correction out and warm the learning
 /// rate up instead; with it the warm-up is exactly Adam. Special cases: `After(u64::MAX)` is Adam;
 /// `After(0)` divides by eps alone and is refused by the grid.
-#[derive(Clone, Debug)]
-pub struct FrozenAdam {
+struct FrozenAdam {
     freeze: Freeze,
     lr: f32,
     betas: [f32; 2],
     eps: f32,
     sends: Sends,
-    kept: Kept,
 }
 
-impl FrozenAdam {
-    /// For `len` parameters.
-    pub fn new(len: usize, freeze: Freeze, lr: f32, betas: [f32; 2], eps: f32) -> Self {
-        Self {
-            freeze,
-            lr,
-            betas,
-            eps,
-            sends: Sends::Gradients,
-            kept: Kept::zeros(len, 2),
-        }
-    }
-
-    /// The same where peers send this.
-    pub const fn sending(mut self, sends: Sends) -> Self {
-        self.sends = sends;
-        self
-    }
-}
-
-impl InnerOptimizer for FrozenAdam {
-    fn kept(&self) -> &Kept {
-        &self.kept
-    }
-
-    fn kept_mut(&mut self) -> &mut Kept {
-        &mut self.kept
-    }
-
+impl Method for FrozenAdam {
     fn takes_momenta(&self) -> bool {
         self.sends == Sends::Momenta
     }
 
-    fn outgoing(&self, range: Range<usize>, gradient: &mut [f32]) {
+    fn outgoing(&self, kept: &Kept, range: Range<usize>, gradient: &mut [f32]) {
         if self.takes_momenta() {
             let beta = self.betas[0];
-            let momentum = &self.kept.values[range];
+            let momentum = &kept.values[range];
             for (g, m) in gradient.iter_mut().zip(momentum) {
                 *g = beta * m + (1.0 - beta) * *g;
             }
         }
     }
 
-    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+    fn step(&mut self, kept: &mut Kept, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         let ([beta_1, beta_2], eps) = (self.betas, self.eps);
-        let (renewals, renew) = self.freeze.renewals(self.kept.steps.max(1));
-        let correction = |beta: f32, count| 1.0 - power(f64::from(beta), count);
-        let step_size = (f64::from(self.kept.scaled(self.lr))
-            / correction(beta_1, self.kept.steps.max(1))) as f32;
-        let root_scale = (1.0 / correction(beta_2, renewals.max(1)).sqrt()) as f32;
-        let (first, second) = self.kept.halves();
+        let (renewals, renew) = self.freeze.renewals(kept.step());
+        let (lr, _) = kept.rates(self.lr, 0.0);
+        let step_size = (f64::from(lr) / bias(beta_1, kept.step())) as f32;
+        let root_scale = (1.0 / bias(beta_2, renewals.max(1)).sqrt()) as f32;
+        let (first, second) = kept.halves();
         let second = &mut second[range.clone()];
         let first = &mut first[range];
         let momenta = self.sends == Sends::Momenta;

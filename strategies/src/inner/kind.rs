@@ -13,7 +13,7 @@ use std::iter::once;
 pub struct InnerSpec {
     /// Its name in the configuration.
     pub name: &'static str,
-    /// What it does.
+    /// Its description, in a line.
     pub summary: &'static str,
     /// Its step, in a line.
     pub equation: &'static str,
@@ -26,7 +26,7 @@ pub struct InnerSpec {
     /// Set where a step depends on the number of steps before it.
     pub counts_steps: bool,
     /// Makes it of parameters within their ranges, for the tensors of a layout.
-    pub build: fn(&InnerKind, &Layout) -> Box<dyn InnerOptimizer>,
+    pub build: fn(&InnerKind, &Layout) -> InnerOptimizer,
 }
 
 /// An inner optimizer with its parameters. They are f64 here so that a configuration
@@ -123,12 +123,12 @@ impl InnerKind {
     }
 
     /// The optimizer itself, for the tensors of a layout.
-    pub fn build_for(&self, layout: &Layout) -> Box<dyn InnerOptimizer> {
+    pub fn build_for(&self, layout: &Layout) -> InnerOptimizer {
         (self.spec().build)(self, layout)
     }
 
     /// The optimizer itself, for `len` parameters; those that need shapes see one vector.
-    pub fn build(&self, len: usize) -> Box<dyn InnerOptimizer> {
+    pub fn build(&self, len: usize) -> InnerOptimizer {
         self.build_for(&Layout::new([("values", vec![len as u64])]))
     }
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     /// Takes inner steps, each in three pieces out of order.
-    fn run(optimizer: &mut dyn InnerOptimizer, x: &mut [f32], steps: Range<usize>) {
+    fn run(optimizer: &mut InnerOptimizer, x: &mut [f32], steps: Range<usize>) {
         for step in steps {
             let g: Vec<f32> = (0..LEN).map(|i| gradient(step, i)).collect();
             optimizer.begin_step();
@@ -215,7 +215,7 @@ mod tests {
             let kind = InnerKind::sgd(0.05).with("momentum", momentum);
             let kind = kind.with("weight_decay", decay);
             let mut x = start();
-            run(&mut *kind.build(LEN), &mut x, 0..50);
+            run(&mut kind.build(LEN), &mut x, 0..50);
             let mut expected: Vec<f64> = start().into_iter().map(f64::from).collect();
             let mut v = [0.0f64; LEN];
             for step in 0..50 {
@@ -236,7 +236,7 @@ mod tests {
             let others = [("lr", 0.05), ("eps", 1e-6), ("weight_decay", decay)];
             let kind = InnerKind::new("adam-w", &[&betas[..], &others].concat()).unwrap();
             let mut x = start();
-            run(&mut *kind.build(LEN), &mut x, 0..50);
+            run(&mut kind.build(LEN), &mut x, 0..50);
             let mut expected: Vec<f64> = start().into_iter().map(f64::from).collect();
             let (mut m, mut v) = ([0.0f64; LEN], [0.0f64; LEN]);
             for step in 0..50 {
@@ -275,14 +275,14 @@ mod tests {
             InnerKind::adam_w(0.01),
         ] {
             let (mut whole, mut x) = (kind.build(LEN), start());
-            run(&mut *whole, &mut x, 0..7);
+            run(&mut whole, &mut x, 0..7);
             let mut state = MemoryState::default();
             whole.save("trainer.inner", &mut state).unwrap();
             let (mut again, mut y) = (kind.build(LEN), x.clone());
             again.load("trainer.inner", &state).unwrap();
             assert_eq!(again.step_count(), 7);
-            run(&mut *whole, &mut x, 7..12);
-            run(&mut *again, &mut y, 7..12);
+            run(&mut whole, &mut x, 7..12);
+            run(&mut again, &mut y, 7..12);
             assert_eq!(x, y);
             assert_eq!(whole.state(), again.state());
             assert_eq!(whole.state().len(), kind.state_multiple() * LEN);

@@ -1,10 +1,8 @@
 //! LAMB on flat slices: Adam whose step is proportional to the norm of the tensor.
 
-use super::adam_w::power;
+use super::InnerOptimizer;
 use super::kind::{BETAS, EPS, InnerSpec, decay, lr};
-use super::optimizer::{Matrix, matrices, whole};
-use super::{InnerOptimizer, Kept};
-use crate::Layout;
+use super::optimizer::{Kept, Matrix, Method, bias, matrices, whole};
 use crate::aggregate::norm;
 use std::ops::Range;
 
@@ -17,8 +15,16 @@ pub(super) const SPEC: InnerSpec = InnerSpec {
     needs_shapes: true,
     counts_steps: true,
     build: |kind, layout| {
-        let [lr, eps, decay] = ["lr", "eps", "weight_decay"].map(|key| kind.single(key));
-        Box::new(Lamb::new(layout, lr, kind.betas(), eps, decay))
+        let [lr, eps, weight_decay] = ["lr", "eps", "weight_decay"].map(|key| kind.single(key));
+        let method = Lamb {
+            lr,
+            betas: kind.betas(),
+            eps,
+            weight_decay,
+            tensors: matrices(layout),
+            direction: Vec::new(),
+        };
+        InnerOptimizer::new(layout.len(), 2, method)
     },
 };
 
@@ -34,51 +40,22 @@ pub(super) const SPEC: InnerSpec = InnerSpec {
 /// f32; the state is m, then v: twice the parameters; its pieces must be whole tensors. Source: You
 /// et al., "Large batch optimization for deep learning: training BERT in 76 minutes" (ICLR 2020),
 /// algorithm 2 with phi the identity. Special case: a tensor of zeros takes Adam's step.
-#[derive(Clone, Debug)]
-pub struct Lamb {
+struct Lamb {
     lr: f32,
     betas: [f32; 2],
     eps: f32,
     weight_decay: f32,
     tensors: Vec<Matrix>,
-    kept: Kept,
     direction: Vec<f32>,
 }
 
-impl Lamb {
-    /// For the parameters of `layout`.
-    pub fn new(layout: &Layout, lr: f32, betas: [f32; 2], eps: f32, weight_decay: f32) -> Self {
-        Self {
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            tensors: matrices(layout),
-            kept: Kept::zeros(layout.len(), 2),
-            direction: Vec::new(),
-        }
-    }
-}
-
-impl InnerOptimizer for Lamb {
-    fn kept(&self) -> &Kept {
-        &self.kept
-    }
-
-    fn kept_mut(&mut self) -> &mut Kept {
-        &mut self.kept
-    }
-
-    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+impl Method for Lamb {
+    fn step(&mut self, kept: &mut Kept, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         let ([beta_1, beta_2], eps) = (self.betas, self.eps);
-        let correction = |beta: f32| 1.0 - power(f64::from(beta), self.kept.steps.max(1));
-        let scale = (1.0 / correction(beta_1)) as f32;
-        let root_scale = (1.0 / correction(beta_2).sqrt()) as f32;
-        let (lr, decay) = (
-            self.kept.scaled(self.lr),
-            self.kept.decay(self.weight_decay),
-        );
-        let (first, second) = self.kept.halves();
+        let scale = (1.0 / bias(beta_1, kept.step())) as f32;
+        let root_scale = (1.0 / bias(beta_2, kept.step()).sqrt()) as f32;
+        let (lr, decay) = kept.rates(self.lr, self.weight_decay);
+        let (first, second) = kept.halves();
         for tensor in whole(&self.tensors, &range) {
             let piece = tensor.range.start - range.start..tensor.range.end - range.start;
             let x = &mut params[piece.clone()];

@@ -12,17 +12,12 @@ mod rule;
 mod sgd;
 mod signum;
 
-pub use adam_w::AdamW;
-pub use frozen_adam::{Freeze, FrozenAdam};
 pub use kind::{InnerKind, InnerSpec, Sends};
-pub use lamb::Lamb;
-pub use muon::{Muon, orthogonal};
-pub use optimizer::{InnerOptimizer, Kept};
+pub use muon::orthogonal;
+pub use optimizer::InnerOptimizer;
 pub use rate::{Rate, RateError, RateSchedule, RateShape};
 pub use rule::StepRule;
 pub(crate) use rule::fits;
-pub use sgd::Sgd;
-pub use signum::Signum;
 
 use crate::kind::Spec;
 use crate::parameter::Parameters;
@@ -47,11 +42,7 @@ impl Spec for InnerSpec {
     }
 
     fn keys(&self) -> Parameters {
-        Parameters {
-            table: "inner",
-            method: self.name,
-            list: self.parameters,
-        }
+        Parameters::new("inner", self.name, self.parameters)
     }
 }
 

@@ -1,10 +1,8 @@
 //! Muon on flat slices: the momentum of each matrix is made orthogonal; vectors use AdamW.
 
-use super::adam_w::power;
+use super::InnerOptimizer;
 use super::kind::{InnerSpec, decay, lr, momentum};
-use super::optimizer::{Matrix, matrices, whole};
-use super::{InnerOptimizer, Kept};
-use crate::Layout;
+use super::optimizer::{Kept, Matrix, Method, bias, matrices, whole};
 use crate::aggregate::norm;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2};
@@ -19,8 +17,15 @@ pub(super) const SPEC: InnerSpec = InnerSpec {
     needs_shapes: true,
     counts_steps: true,
     build: |kind, layout| {
-        let [lr, momentum, decay] = ["lr", "momentum", "weight_decay"].map(|key| kind.single(key));
-        Box::new(Muon::new(layout, lr, momentum, decay))
+        let [lr, momentum, weight_decay] =
+            ["lr", "momentum", "weight_decay"].map(|key| kind.single(key));
+        let method = Muon {
+            lr,
+            momentum,
+            weight_decay,
+            tensors: matrices(layout),
+        };
+        InnerOptimizer::new(layout.len(), 2, method)
     },
 };
 
@@ -51,38 +56,28 @@ const EPS: f32 = 1e-8;
 /// tensors. f32 sums in a fixed order. Source: Jordan et al., "Muon: an optimizer for hidden layers
 /// in neural networks" (2024); the scale and the decay from Liu et al., "Muon is scalable for LLM
 /// training" (2025), equation 4. Special case: a zero matrix does not move.
-#[derive(Clone, Debug)]
-pub struct Muon {
+struct Muon {
     lr: f32,
     momentum: f32,
     weight_decay: f32,
     tensors: Vec<Matrix>,
-    kept: Kept,
 }
 
 impl Muon {
-    /// For the parameters of `layout`.
-    pub fn new(layout: &Layout, lr: f32, momentum: f32, weight_decay: f32) -> Self {
-        Self {
-            lr,
-            momentum,
-            weight_decay,
-            tensors: matrices(layout),
-            kept: Kept::zeros(layout.len(), 2),
-        }
-    }
-
     /// A matrix's step.
-    fn turn(&self, tensor: &Matrix, x: &mut [f32], gradient: &[f32], m: &mut [f32]) {
+    fn turn(
+        &self,
+        tensor: &Matrix,
+        (lr, decay): (f32, f32),
+        x: &mut [f32],
+        gradient: &[f32],
+        m: &mut [f32],
+    ) {
         let mut u: Vec<f32> = Vec::with_capacity(x.len());
         for (m, g) in m.iter_mut().zip(gradient) {
             *m = self.momentum * *m + g;
             u.push(g + self.momentum * *m);
         }
-        let (lr, decay) = (
-            self.kept.scaled(self.lr),
-            self.kept.decay(self.weight_decay),
-        );
         let scale = 0.2 * (tensor.rows.max(tensor.columns) as f32).sqrt();
         for (x, o) in x
             .iter_mut()
@@ -93,15 +88,18 @@ impl Muon {
     }
 
     /// A vector's step.
-    fn adam(&self, x: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32]) {
-        let correction = |beta: f32| 1.0 - power(f64::from(beta), self.kept.steps.max(1));
-        let (lr, decay) = (
-            self.kept.scaled(self.lr),
-            self.kept.decay(self.weight_decay),
-        );
-        let scale = (1.0 / correction(self.momentum)) as f32;
-        let root_scale = (1.0 / correction(BETA_2).sqrt()) as f32;
-        for ((x, g), (m, v)) in x.iter_mut().zip(gradient).zip(m.iter_mut().zip(v)) {
+    fn adam(
+        &self,
+        [bias, root_bias]: [f64; 2],
+        (lr, decay): (f32, f32),
+        x: &mut [f32],
+        gradient: &[f32],
+        moments: (&mut [f32], &mut [f32]),
+    ) {
+        let scale = (1.0 / bias) as f32;
+        let root_scale = (1.0 / root_bias.sqrt()) as f32;
+        let moments = moments.0.iter_mut().zip(moments.1);
+        for ((x, g), (m, v)) in x.iter_mut().zip(gradient).zip(moments) {
             *m = self.momentum * *m + (1.0 - self.momentum) * g;
             *v = BETA_2 * *v + (1.0 - BETA_2) * g * g;
             let adam = scale * *m / (v.sqrt() * root_scale + EPS);
@@ -149,29 +147,21 @@ pub fn orthogonal(u: &[f32], rows: usize, columns: usize) -> Vec<f32> {
         .0
 }
 
-impl InnerOptimizer for Muon {
-    fn kept(&self) -> &Kept {
-        &self.kept
-    }
-
-    fn kept_mut(&mut self) -> &mut Kept {
-        &mut self.kept
-    }
-
-    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        let mut moments = std::mem::take(&mut self.kept.values);
-        let half = moments.len() / 2;
-        let (first, second) = moments.split_at_mut(half);
+impl Method for Muon {
+    fn step(&mut self, kept: &mut Kept, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+        let rates = kept.rates(self.lr, self.weight_decay);
+        let biases = [self.momentum, BETA_2].map(|beta| bias(beta, kept.step()));
+        let (first, second) = kept.halves();
         for tensor in whole(&self.tensors, &range) {
             let piece = tensor.range.start - range.start..tensor.range.end - range.start;
             let (x, g) = (&mut params[piece.clone()], &gradient[piece]);
             let m = &mut first[tensor.range.clone()];
             if tensor.rows > 1 {
-                self.turn(tensor, x, g, m);
+                self.turn(tensor, rates, x, g, m);
             } else {
-                self.adam(x, g, m, &mut second[tensor.range.clone()]);
+                let v = &mut second[tensor.range.clone()];
+                self.adam(biases, rates, x, g, (m, v));
             }
         }
-        self.kept.values = moments;
     }
 }

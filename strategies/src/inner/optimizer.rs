@@ -6,28 +6,54 @@ use crate::Layout;
 use crate::state::{StateError, StateSink, StateSource};
 use std::ops::Range;
 
-/// Takes one inner step on flat parameters.
-pub trait InnerOptimizer: Send {
-    /// The state that it keeps between inner steps.
-    fn kept(&self) -> &Kept;
+/// The arithmetic of an inner optimizer.
+pub(super) trait Method: Send {
+    /// Applies the gradient of a piece that decays as a whole or not at all (`kept.decays`).
+    fn step(&mut self, kept: &mut Kept, range: Range<usize>, params: &mut [f32], gradient: &[f32]);
 
-    /// The state, to be changed.
-    fn kept_mut(&mut self) -> &mut Kept;
+    /// As [`InnerOptimizer::outgoing`].
+    fn outgoing(&self, _kept: &Kept, _range: Range<usize>, _gradient: &mut [f32]) {}
 
-    /// Applies the gradient of a piece that decays as a whole or not at all (`kept().decays`).
-    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]);
-
-    /// Makes of this peer's gradient what the optimizer takes the mean of: usually the gradient itself.
-    fn outgoing(&self, _range: Range<usize>, _gradient: &mut [f32]) {}
-
-    /// Set where it takes the mean of momenta.
+    /// As [`InnerOptimizer::takes_momenta`].
     fn takes_momenta(&self) -> bool {
         false
     }
+}
+
+/// Takes inner steps on flat parameters.
+pub struct InnerOptimizer {
+    method: Box<dyn Method>,
+    kept: Kept,
+}
+
+impl InnerOptimizer {
+    /// Keeps `multiple` zeros for each of `len` parameters.
+    pub(super) fn new(len: usize, multiple: usize, method: impl Method + 'static) -> Self {
+        Self {
+            method: Box::new(method),
+            kept: Kept {
+                values: vec![0.0; len * multiple],
+                multiple,
+                steps: 0,
+                rule: StepRule::default(),
+                decays: true,
+            },
+        }
+    }
+
+    /// Makes of this peer's gradient what the optimizer takes the mean of: usually the gradient itself.
+    pub fn outgoing(&self, range: Range<usize>, gradient: &mut [f32]) {
+        self.method.outgoing(&self.kept, range, gradient);
+    }
+
+    /// Set where it takes the mean of momenta.
+    pub fn takes_momenta(&self) -> bool {
+        self.method.takes_momenta()
+    }
 
     /// Sets the rule of the inner steps from here on.
-    fn set_rule(&mut self, rule: StepRule) {
-        self.kept_mut().rule = rule;
+    pub fn set_rule(&mut self, rule: StepRule) {
+        self.kept.rule = rule;
     }
 
     /// Applies the gradient of one piece: `range` is its place in the flat parameters. Within one
@@ -35,52 +61,53 @@ pub trait InnerOptimizer: Send {
     ///
     /// # Panics
     /// If the lengths differ.
-    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+    pub fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         assert_eq!(params.len(), range.len(), "parameters of the piece");
         assert_eq!(gradient.len(), range.len(), "gradient of the piece");
         let start = range.start;
-        for (part, decays) in self.kept().rule.parts(&range) {
-            self.kept_mut().decays = decays;
+        let (method, kept) = (&mut self.method, &mut self.kept);
+        for (part, decays) in kept.rule.parts(&range) {
+            kept.decays = decays;
             let of = part.start - start..part.end - start;
-            self.step(part, &mut params[of.clone()], &gradient[of]);
+            method.step(kept, part, &mut params[of.clone()], &gradient[of]);
         }
     }
 
     /// f32 per parameter that it keeps.
-    fn state_multiple(&self) -> usize {
-        self.kept().multiple
+    pub const fn state_multiple(&self) -> usize {
+        self.kept.multiple
     }
 
     /// Opens the next inner step: advances the step count before the pieces are applied.
-    fn begin_step(&mut self) {
-        self.kept_mut().steps += 1;
+    pub const fn begin_step(&mut self) {
+        self.kept.steps += 1;
     }
 
     /// Inner steps taken, for bias correction.
-    fn step_count(&self) -> u64 {
-        self.kept().steps
+    pub const fn step_count(&self) -> u64 {
+        self.kept.steps
     }
 
     /// Sets the inner steps taken, after a state transfer.
-    fn set_step_count(&mut self, steps: u64) {
-        self.kept_mut().steps = steps;
+    pub const fn set_step_count(&mut self, steps: u64) {
+        self.kept.steps = steps;
     }
 
     /// The state, `state_multiple` runs of the whole parameters' length, back to back.
-    fn state(&self) -> &[f32] {
-        &self.kept().values
+    pub fn state(&self) -> &[f32] {
+        &self.kept.values
     }
 
     /// The state, to be written into.
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.kept_mut().values
+    pub fn state_mut(&mut self) -> &mut [f32] {
+        &mut self.kept.values
     }
 
     /// Writes state and step count as `{prefix}.state` and `{prefix}.steps`.
     ///
     /// # Errors
     /// The sink's.
-    fn save(&self, prefix: &str, sink: &mut dyn StateSink) -> Result<(), StateError> {
+    pub fn save(&self, prefix: &str, sink: &mut dyn StateSink) -> Result<(), StateError> {
         sink.bytes(&format!("{prefix}.steps"), &self.step_count().to_le_bytes())?;
         match self.state() {
             [] => Ok(()),
@@ -92,7 +119,7 @@ pub trait InnerOptimizer: Send {
     ///
     /// # Errors
     /// When something is missing or has another length; nothing has changed then.
-    fn load(&mut self, prefix: &str, source: &dyn StateSource) -> Result<(), StateError> {
+    pub fn load(&mut self, prefix: &str, source: &dyn StateSource) -> Result<(), StateError> {
         let name = format!("{prefix}.steps");
         let bytes = source.bytes(&name)?;
         let steps = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| StateError::Malformed {
@@ -109,47 +136,48 @@ pub trait InnerOptimizer: Send {
 }
 
 /// Values for each parameter, the count of inner steps, and the rule of the present one.
-#[derive(Clone, Debug)]
-pub struct Kept {
+pub(super) struct Kept {
     /// Runs of the parameters' length, one after another.
-    pub values: Vec<f32>,
-    /// Values for each parameter.
-    pub multiple: usize,
-    /// Inner steps taken.
-    pub steps: u64,
-    /// The rule of the present inner step.
-    pub rule: StepRule,
+    pub(super) values: Vec<f32>,
+    multiple: usize,
+    steps: u64,
+    rule: StepRule,
     /// Set while the piece that is being stepped decays.
-    pub decays: bool,
+    decays: bool,
 }
 
 impl Kept {
-    /// Zeros: `multiple` values for each of `len` parameters.
-    pub fn zeros(len: usize, multiple: usize) -> Self {
-        Self {
-            values: vec![0.0; len * multiple],
-            multiple,
-            steps: 0,
-            rule: StepRule::default(),
-            decays: true,
-        }
+    /// A learning rate with the factor of the present inner step, and the weight decay of the piece that
+    /// is being stepped.
+    pub(super) fn rates(&self, lr: f32, weight_decay: f32) -> (f32, f32) {
+        let decay = if self.decays { weight_decay } else { 0.0 };
+        (lr * self.rule.rate as f32, decay)
     }
 
-    /// A learning rate with the factor of the present inner step.
-    pub(super) fn scaled(&self, lr: f32) -> f32 {
-        lr * self.rule.rate as f32
-    }
-
-    /// The weight decay of the piece that is being stepped.
-    pub(super) const fn decay(&self, weight_decay: f32) -> f32 {
-        if self.decays { weight_decay } else { 0.0 }
+    /// The inner step, counted from one.
+    pub(super) fn step(&self) -> u64 {
+        self.steps.max(1)
     }
 
     /// The two runs of a state with two values for each parameter, such as Adam's moments.
-    pub fn halves(&mut self) -> (&mut [f32], &mut [f32]) {
+    pub(super) fn halves(&mut self) -> (&mut [f32], &mut [f32]) {
         let len = self.values.len() / 2;
         self.values.split_at_mut(len)
     }
+}
+
+/// `1 - beta^t`: the bias of a moment after t inner steps. By squaring, because `f64::powf` may differ in
+/// the last bit between machines, and peers that apply the same mean gradient must hold the same bits.
+pub(super) fn bias(beta: f32, mut t: u64) -> f64 {
+    let (mut base, mut power) = (f64::from(beta), 1.0);
+    while t > 0 {
+        if t & 1 == 1 {
+            power *= base;
+        }
+        base *= base;
+        t >>= 1;
+    }
+    1.0 - power
 }
 
 /// One tensor as a matrix: the first dimension by all others.

@@ -1,7 +1,8 @@
 //! SGD with momentum and weight decay on flat slices.
 
+use super::InnerOptimizer;
 use super::kind::{InnerSpec, decay, lr, momentum};
-use super::{InnerOptimizer, Kept};
+use super::optimizer::{Kept, Method};
 use std::ops::Range;
 
 pub(super) const SPEC: InnerSpec = InnerSpec {
@@ -13,8 +14,14 @@ pub(super) const SPEC: InnerSpec = InnerSpec {
     needs_shapes: false,
     counts_steps: false,
     build: |kind, layout| {
-        let [lr, momentum, decay] = ["lr", "momentum", "weight_decay"].map(|key| kind.single(key));
-        Box::new(Sgd::new(layout.len(), lr, momentum, decay))
+        let [lr, momentum, weight_decay] =
+            ["lr", "momentum", "weight_decay"].map(|key| kind.single(key));
+        let method = Sgd {
+            lr,
+            momentum,
+            weight_decay,
+        };
+        InnerOptimizer::new(layout.len(), usize::from(momentum != 0.0), method)
     },
 };
 
@@ -31,45 +38,23 @@ pub(super) const SPEC: InnerSpec = InnerSpec {
 /// as in Sutskever et al., "On the importance of initialization and momentum in deep learning"
 /// (ICML 2013), section 2, up to that scaling. Special cases: `momentum = 0` is plain SGD and keeps
 /// no state; `weight_decay = 0` has no decay.
-#[derive(Clone, Debug)]
-pub struct Sgd {
+struct Sgd {
     lr: f32,
     momentum: f32,
     weight_decay: f32,
-    kept: Kept,
 }
 
-impl Sgd {
-    /// For `len` parameters. Keeps a velocity only where there is momentum.
-    pub fn new(len: usize, lr: f32, momentum: f32, weight_decay: f32) -> Self {
-        Self {
-            lr,
-            momentum,
-            weight_decay,
-            kept: Kept::zeros(len, usize::from(momentum != 0.0)),
-        }
-    }
-}
-
-impl InnerOptimizer for Sgd {
-    fn kept(&self) -> &Kept {
-        &self.kept
-    }
-
-    fn kept_mut(&mut self) -> &mut Kept {
-        &mut self.kept
-    }
-
-    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        let (lr, momentum) = (self.kept.scaled(self.lr), self.momentum);
-        let weight_decay = self.kept.decay(self.weight_decay);
-        if self.momentum == 0.0 {
+impl Method for Sgd {
+    fn step(&mut self, kept: &mut Kept, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+        let (lr, weight_decay) = kept.rates(self.lr, self.weight_decay);
+        let momentum = self.momentum;
+        if momentum == 0.0 {
             for (x, g) in params.iter_mut().zip(gradient) {
                 *x -= lr * (g + weight_decay * *x);
             }
             return;
         }
-        let velocity = &mut self.kept.values[range];
+        let velocity = &mut kept.values[range];
         for ((x, g), v) in params.iter_mut().zip(gradient).zip(velocity) {
             *v = momentum * *v + (g + weight_decay * *x);
             *x -= lr * *v;

@@ -1,7 +1,8 @@
 //! Signum on flat slices: the sign of a momentum.
 
+use super::InnerOptimizer;
 use super::kind::{InnerSpec, decay, lr, momentum};
-use super::{InnerOptimizer, Kept};
+use super::optimizer::{Kept, Method};
 use std::ops::Range;
 
 pub(super) const SPEC: InnerSpec = InnerSpec {
@@ -13,8 +14,14 @@ pub(super) const SPEC: InnerSpec = InnerSpec {
     needs_shapes: false,
     counts_steps: false,
     build: |kind, layout| {
-        let [lr, momentum, decay] = ["lr", "momentum", "weight_decay"].map(|key| kind.single(key));
-        Box::new(Signum::new(layout.len(), lr, momentum, decay))
+        let [lr, momentum, weight_decay] =
+            ["lr", "momentum", "weight_decay"].map(|key| kind.single(key));
+        let method = Signum {
+            lr,
+            momentum,
+            weight_decay,
+        };
+        InnerOptimizer::new(layout.len(), 1, method)
     },
 };
 
@@ -30,39 +37,17 @@ pub(super) const SPEC: InnerSpec = InnerSpec {
 /// Bernstein et al., "signSGD: compressed optimisation for non-convex problems" (ICML 2018),
 /// algorithm 2; decay as in Chen et al., "Symbolic discovery of optimization algorithms" (NeurIPS
 /// 2023). Special case: momentum 0 is signSGD.
-#[derive(Clone, Debug)]
-pub struct Signum {
+struct Signum {
     lr: f32,
     momentum: f32,
     weight_decay: f32,
-    kept: Kept,
 }
 
-impl Signum {
-    /// For `len` parameters.
-    pub fn new(len: usize, lr: f32, momentum: f32, weight_decay: f32) -> Self {
-        Self {
-            lr,
-            momentum,
-            weight_decay,
-            kept: Kept::zeros(len, 1),
-        }
-    }
-}
-
-impl InnerOptimizer for Signum {
-    fn kept(&self) -> &Kept {
-        &self.kept
-    }
-
-    fn kept_mut(&mut self) -> &mut Kept {
-        &mut self.kept
-    }
-
-    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        let (lr, beta) = (self.kept.scaled(self.lr), self.momentum);
-        let decay = self.kept.decay(self.weight_decay);
-        let velocity = &mut self.kept.values[range];
+impl Method for Signum {
+    fn step(&mut self, kept: &mut Kept, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+        let (lr, decay) = kept.rates(self.lr, self.weight_decay);
+        let beta = self.momentum;
+        let velocity = &mut kept.values[range];
         for ((x, g), m) in params.iter_mut().zip(gradient).zip(velocity) {
             *m = beta * *m + (1.0 - beta) * g;
             let sign = f32::from(u8::from(*m > 0.0)) - f32::from(u8::from(*m < 0.0));

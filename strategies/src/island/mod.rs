@@ -418,7 +418,7 @@ impl Sum {
         &mut self.values
     }
 
-    /// Adds what is there.
+    /// Adds the contribution in the room, times its weight.
     fn add(&mut self, weight: u64) {
         let weight = weight as f64;
         for (sum, value) in self.sums.iter_mut().zip(&self.values) {

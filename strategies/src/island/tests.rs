@@ -4,7 +4,7 @@ use super::*;
 use crate::state::MemoryState;
 use crate::toy::ToyTask;
 
-/// Stops after this many steps, and counts what it is told.
+/// Stops after this many steps, and counts the reported steps and samples.
 #[derive(Default)]
 struct Count {
     steps: u64,

@@ -1,8 +1,7 @@
 //! Outer optimizer `co2`: slow momentum for deltas that are a round late, with a penalty for
 //! staleness and a clip.
 
-use super::OuterOptimizer;
-use super::kind::{Nature, OuterSpec, lr, momentum};
+use super::kind::{Method, Nature, OuterSpec, lr, momentum};
 use crate::parameter::{Parameter, Range as Values};
 use std::ops::Range;
 
@@ -14,9 +13,15 @@ pub(super) const SPEC: OuterSpec = OuterSpec {
     parameters: &[lr(1.0), momentum(0.5), PENALTY, CLIP],
     nature: Nature::Agreed,
     unfit: |_| None,
-    build: |kind, len| {
-        let [lr, momentum, clip] = ["lr", "momentum", "clip"].map(|key| kind.single(key));
-        Box::new(Co2::new(len, lr, momentum, kind.number("penalty"), clip))
+    state_multiple: 1,
+    build: |kind| {
+        let [lr, momentum, bound] = ["lr", "momentum", "clip"].map(|key| kind.single(key));
+        Box::new(Co2 {
+            lr,
+            momentum,
+            strength: kind.number("penalty"),
+            bound,
+        })
     },
 };
 
@@ -53,28 +58,12 @@ const CLIP: Parameter = Parameter::new(
 /// overlap" (ICLR 2024), section 3: `1 / Lambda_t` before the delta, with Lambda the staleness gap,
 /// and a clip of the momentum, value by value as in the authors' code (the norms of Lambda are not
 /// verified; their code has a constant). Special cases: strength 0 with a bound beyond all values
-/// is [`SlowMo`](super::SlowMo); a delta of zeros is not divided.
-#[derive(Clone, Debug)]
-pub struct Co2 {
+/// is `slow-mo`; a delta of zeros is not divided.
+struct Co2 {
     lr: f32,
     momentum: f32,
     strength: f64,
     bound: f32,
-    velocity: Vec<f32>,
-}
-
-impl Co2 {
-    /// For `len` parameters: learning rate, momentum, strength of the penalty and bound of the
-    /// clip.
-    pub fn new(len: usize, lr: f32, momentum: f32, strength: f64, bound: f32) -> Self {
-        Self {
-            lr,
-            momentum,
-            strength,
-            bound,
-            velocity: vec![0.0; len],
-        }
-    }
 }
 
 /// Its length.
@@ -83,15 +72,16 @@ fn norm(values: &[f32]) -> f64 {
     squares.sum::<f64>().sqrt()
 }
 
-impl OuterOptimizer for Co2 {
-    fn state_multiple(&self) -> usize {
-        1
-    }
-
-    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
-        assert!(anchor.len() == range.len() && delta.len() == range.len());
+impl Method for Co2 {
+    fn apply(
+        &mut self,
+        state: &mut [f32],
+        range: Range<usize>,
+        anchor: &mut [f32],
+        delta: &mut [f32],
+    ) {
         let (lr, momentum, bound) = (self.lr, self.momentum, self.bound);
-        let velocity = &mut self.velocity[range];
+        let velocity = &mut state[range];
         let length = norm(delta);
         let gap = if length > 0.0 {
             f64::from(lr) * norm(velocity) / length
@@ -103,13 +93,5 @@ impl OuterOptimizer for Co2 {
             *u = (momentum * *u - share * *d).clamp(-bound, bound);
             *a -= lr * *u;
         }
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.velocity
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.velocity
     }
 }

@@ -1,8 +1,7 @@
 //! Outer optimizer `delayed-nesterov`: Nesterov momentum for deltas that arrive at a center one by
 //! one.
 
-use super::OuterOptimizer;
-use super::kind::{Nature, OuterSpec, lr, momentum};
+use super::kind::{Method, Nature, OuterSpec, lr, momentum};
 use crate::parameter::{Number, Parameter, Range as Values};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,10 +18,16 @@ pub(super) const SPEC: OuterSpec = OuterSpec {
         let fits = spread >= 0.0 && spread * kind.number("every") <= 1.0;
         (!fits).then_some("spread")
     },
-    build: |kind, len| {
+    state_multiple: 2,
+    build: |kind| {
         let [lr, momentum, spread] = ["lr", "momentum", "spread"].map(|key| kind.single(key));
-        let every = kind.count("every") as u32;
-        Box::new(DelayedNesterov::new(len, lr, momentum, every, spread))
+        Box::new(DelayedNesterov {
+            lr,
+            momentum,
+            every: kind.count("every") as u32,
+            spread,
+            arrivals: BTreeMap::new(),
+        })
     },
 };
 
@@ -54,49 +59,24 @@ const SPREAD: Parameter = Parameter::new(
 /// became its owner: a successor starts to count at zero. c in `[0, 1/N]` spreads the
 /// momentum over the arrivals between. Source: Liu et al., "Asynchronous local-SGD training for
 /// language modeling" (2024), algorithm 3. Special cases: N = 1, c = 0 is
-/// [`Nesterov`](super::Nesterov); momentum 0 is `center + lr delta / N`.
-#[derive(Clone, Debug)]
-pub struct DelayedNesterov {
+/// `nesterov`; momentum 0 is `center + lr delta / N`.
+struct DelayedNesterov {
     lr: f32,
     momentum: f32,
     every: u32,
     spread: f32,
     /// By where a run begins.
     arrivals: BTreeMap<usize, u64>,
-    /// The velocity, then the buffer.
-    state: Vec<f32>,
 }
 
-impl DelayedNesterov {
-    /// For `len` parameters; `every` is N, at least one, `spread` is c.
-    pub fn new(len: usize, lr: f32, momentum: f32, every: u32, spread: f32) -> Self {
-        Self {
-            lr,
-            momentum,
-            every: every.max(1),
-            spread,
-            arrivals: BTreeMap::new(),
-            state: vec![0.0; 2 * len],
-        }
-    }
-
-    /// Takes one arrival of all parameters in.
-    ///
-    /// # Panics
-    /// If the lengths differ.
-    pub fn arrive(&mut self, center: &mut [f32], delta: &[f32]) {
-        let whole = 0..self.state.len() / 2;
-        self.apply(whole, center, &mut delta.to_vec());
-    }
-}
-
-impl OuterOptimizer for DelayedNesterov {
-    fn state_multiple(&self) -> usize {
-        2
-    }
-
-    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
-        assert!(anchor.len() == range.len() && delta.len() == range.len());
+impl Method for DelayedNesterov {
+    fn apply(
+        &mut self,
+        state: &mut [f32],
+        range: Range<usize>,
+        anchor: &mut [f32],
+        delta: &mut [f32],
+    ) {
         let arrivals = self.arrivals.entry(range.start).or_default();
         *arrivals += 1;
         let share = 1.0 / self.every as f32;
@@ -106,8 +86,7 @@ impl OuterOptimizer for DelayedNesterov {
         } else {
             self.spread
         } * self.momentum;
-        let half = self.state.len() / 2;
-        let (velocity, buffer) = self.state.split_at_mut(half);
+        let (velocity, buffer) = state.split_at_mut(state.len() / 2);
         let state = velocity[range.clone()].iter_mut().zip(&mut buffer[range]);
         for ((x, d), (m, b)) in anchor.iter_mut().zip(delta).zip(state) {
             *b -= *d;
@@ -119,16 +98,8 @@ impl OuterOptimizer for DelayedNesterov {
         }
     }
 
-    fn reset(&mut self) {
-        self.state.fill(0.0);
+    fn reset(&mut self, state: &mut [f32]) {
+        state.fill(0.0);
         self.arrivals.clear();
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.state
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.state
     }
 }

@@ -1,8 +1,7 @@
 //! Elastic averaging (EASGD): parameters and a center move towards each other. Only the arithmetic,
 //! for tests: `executor::mixers::center` applies both halves for many peers.
 
-use super::Average;
-use super::kind::{Nature, OuterSpec};
+use super::kind::{Average, Nature, OuterSpec};
 use crate::parameter::{Parameter, Range};
 
 pub(super) const SPEC: OuterSpec = OuterSpec {
@@ -13,7 +12,8 @@ pub(super) const SPEC: OuterSpec = OuterSpec {
     parameters: &[ALPHA],
     nature: Nature::Elastic,
     unfit: |_| None,
-    build: |_, _| Box::new(Average),
+    state_multiple: 0,
+    build: |_| Box::new(Average),
 };
 
 const ALPHA: Parameter = Parameter::new(

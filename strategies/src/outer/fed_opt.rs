@@ -1,8 +1,7 @@
 //! Outer optimizers `fed-adagrad`, `fed-adam` and `fed-yogi`: an adaptive step of the anchor along
 //! the aggregated delta.
 
-use super::OuterOptimizer;
-use super::kind::{Nature, OuterKind, OuterSpec, lr, momentum};
+use super::kind::{Method, Nature, OuterKind, OuterSpec, lr, momentum};
 use crate::parameter::{Parameter, Range as Values};
 use std::ops::Range;
 
@@ -11,10 +10,7 @@ pub(super) const ADAGRAD: OuterSpec = OuterSpec {
     summary: "an adaptive step with the sum of all squares",
     equation: "m' = b m + (1 - b) D, v' = v + D^2, a' = a + lr m' / (sqrt(v') + eps)",
     parameters: &[lr(0.01), momentum(0.0), EPS],
-    build: |kind, len| {
-        let betas = [kind.single("momentum"), 0.0];
-        adaptive(kind, len, SecondMoment::Adagrad, betas)
-    },
+    build: |kind| adaptive(kind, SecondMoment::Adagrad, [kind.single("momentum"), 0.0]),
     ..ADAM
 };
 
@@ -26,14 +22,15 @@ pub(super) const ADAM: OuterSpec = OuterSpec {
     parameters: &[lr(0.01), BETAS, EPS],
     nature: Nature::Agreed,
     unfit: |_| None,
-    build: |kind, len| adaptive(kind, len, SecondMoment::Adam, betas(kind)),
+    state_multiple: 2,
+    build: |kind| adaptive(kind, SecondMoment::Adam, betas(kind)),
 };
 
 pub(super) const YOGI: OuterSpec = OuterSpec {
     name: "fed-yogi",
     summary: "an adaptive step that shrinks slowly",
     equation: "m' = b1 m + (1 - b1) D, v' = v - (1 - b2) D^2 sign(v - D^2), a' = a + lr m' / (sqrt(v') + eps)",
-    build: |kind, len| adaptive(kind, len, SecondMoment::Yogi, betas(kind)),
+    build: |kind| adaptive(kind, SecondMoment::Yogi, betas(kind)),
     ..ADAM
 };
 
@@ -55,19 +52,19 @@ fn betas(kind: &OuterKind) -> [f32; 2] {
     kind.pair("betas").map(|beta| beta as f32)
 }
 
-fn adaptive(
-    kind: &OuterKind,
-    len: usize,
-    rule: SecondMoment,
-    betas: [f32; 2],
-) -> Box<dyn OuterOptimizer> {
-    let [lr, eps] = ["lr", "eps"].map(|key| kind.single(key));
-    Box::new(FedOpt::new(len, rule, lr, betas, eps))
+fn adaptive(kind: &OuterKind, rule: SecondMoment, betas: [f32; 2]) -> Box<dyn Method> {
+    let [lr, tau] = ["lr", "eps"].map(|key| kind.single(key));
+    Box::new(FedOpt {
+        rule,
+        lr,
+        betas,
+        tau,
+    })
 }
 
 /// How the second moment is computed from the squared delta.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SecondMoment {
+#[derive(Clone, Copy)]
+enum SecondMoment {
     /// `v' = v + delta^2`: never forgets.
     Adagrad,
     /// `v' = beta_2 v + (1 - beta_2) delta^2`.
@@ -89,42 +86,28 @@ pub enum SecondMoment {
 /// 2021), algorithm
 /// 2. Special cases: tau far above all deltas with `lr = tau` and `beta_1 = 0` is the average up to
 /// `delta / tau`; Adagrad does not use beta_2.
-#[derive(Clone, Debug)]
-pub struct FedOpt {
+struct FedOpt {
     rule: SecondMoment,
     lr: f32,
     betas: [f32; 2],
     tau: f32,
-    len: usize,
-    moments: Vec<f32>,
 }
 
 impl FedOpt {
-    /// For `len` parameters; `tau` is above zero.
-    pub fn new(len: usize, rule: SecondMoment, lr: f32, betas: [f32; 2], tau: f32) -> Self {
-        let mut moments = vec![0.0; 2 * len];
-        moments[len..].fill(tau * tau);
-        Self {
-            rule,
-            lr,
-            betas,
-            tau,
-            len,
-            moments,
-        }
-    }
-
     /// One fragment, with the second moment's rule known to the compiler.
     fn step(
-        &mut self,
+        &self,
+        state: &mut [f32],
         range: Range<usize>,
         anchor: &mut [f32],
         delta: &[f32],
         second: impl Fn(f32, f32) -> f32,
     ) {
         let (lr, beta, tau) = (self.lr, self.betas[0], self.tau);
-        let (first, rest) = self.moments.split_at_mut(self.len);
-        let moments = first[range.clone()].iter_mut().zip(&mut rest[range]);
+        let (first, second_moments) = state.split_at_mut(state.len() / 2);
+        let moments = first[range.clone()]
+            .iter_mut()
+            .zip(&mut second_moments[range]);
         for ((a, d), (m, v)) in anchor.iter_mut().zip(delta).zip(moments) {
             *m = beta * *m + (1.0 - beta) * d;
             *v = second(*v, d * d);
@@ -133,38 +116,33 @@ impl FedOpt {
     }
 }
 
-impl OuterOptimizer for FedOpt {
-    fn state_multiple(&self) -> usize {
-        2
-    }
-
-    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
-        assert!(anchor.len() == range.len() && delta.len() == range.len());
+impl Method for FedOpt {
+    fn apply(
+        &mut self,
+        state: &mut [f32],
+        range: Range<usize>,
+        anchor: &mut [f32],
+        delta: &mut [f32],
+    ) {
         let beta = self.betas[1];
         let sign = |x: f32| f32::from(u8::from(x > 0.0)) - f32::from(u8::from(x < 0.0));
         match self.rule {
-            SecondMoment::Adagrad => self.step(range, anchor, delta, |v, s| v + s),
+            SecondMoment::Adagrad => self.step(state, range, anchor, delta, |v, s| v + s),
             SecondMoment::Adam => {
-                self.step(range, anchor, delta, |v, s| beta * v + (1.0 - beta) * s);
+                self.step(state, range, anchor, delta, |v, s| {
+                    beta * v + (1.0 - beta) * s
+                });
             }
             SecondMoment::Yogi => {
                 let second = |v: f32, s| v - (1.0 - beta) * s * sign(v - s);
-                self.step(range, anchor, delta, second);
+                self.step(state, range, anchor, delta, second);
             }
         }
     }
 
-    fn reset(&mut self) {
-        let (first, second) = self.moments.split_at_mut(self.len);
+    fn reset(&mut self, state: &mut [f32]) {
+        let (first, second) = state.split_at_mut(state.len() / 2);
         first.fill(0.0);
         second.fill(self.tau * self.tau);
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.moments
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.moments
     }
 }

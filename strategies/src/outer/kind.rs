@@ -7,33 +7,62 @@ use crate::parameter::{Parameter, Range as Values};
 use crate::state::{StateError, StateSink, StateSource};
 use std::ops::Range;
 
+/// The arithmetic of an outer optimizer, on a state that [`OuterOptimizer`] keeps.
+pub(super) trait Method: Send {
+    /// As [`OuterOptimizer::apply`]. `state` is all of it.
+    fn apply(
+        &mut self,
+        state: &mut [f32],
+        range: Range<usize>,
+        anchor: &mut [f32],
+        delta: &mut [f32],
+    );
+
+    /// Writes what the state is before the first delta.
+    fn reset(&mut self, state: &mut [f32]) {
+        state.fill(0.0);
+    }
+}
+
 /// Turns an aggregated delta into the next anchor. Its state is shared: it is the same on all
 /// peers of a run and part of a state transfer.
-pub trait OuterOptimizer: Send {
-    /// f32 per parameter that it keeps.
-    fn state_multiple(&self) -> usize;
+pub struct OuterOptimizer {
+    method: Box<dyn Method>,
+    state: Vec<f32>,
+}
 
+impl OuterOptimizer {
     /// Puts one fragment's aggregated delta (theta after - theta before) into the anchor:
     /// `range` is where the fragment lies in the flat parameters, `anchor` and `delta` are its
     /// values; `delta` may be overwritten.
-    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]);
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
+        assert!(anchor.len() == range.len() && delta.len() == range.len());
+        self.method.apply(&mut self.state, range, anchor, delta);
+    }
 
-    /// The state, `state_multiple` runs of the whole parameters' length, back to back.
-    fn state(&self) -> &[f32];
+    /// The state, [`OuterKind::state_multiple`] runs of the whole parameters' length, back to back.
+    pub fn state(&self) -> &[f32] {
+        &self.state
+    }
 
     /// The state, for a state transfer or a resumed checkpoint to be written into.
-    fn state_mut(&mut self) -> &mut [f32];
+    pub fn state_mut(&mut self) -> &mut [f32] {
+        &mut self.state
+    }
 
     /// Begins again, as if no delta had come yet.
-    fn reset(&mut self) {
-        self.state_mut().fill(0.0);
+    pub fn reset(&mut self) {
+        self.method.reset(&mut self.state);
     }
 
     /// Writes the state as `outer.state`.
     ///
     /// # Errors
     /// The sink's.
-    fn save(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+    pub fn save(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
         match self.state() {
             [] => Ok(()),
             state => sink.tensor("outer.state", state),
@@ -44,7 +73,7 @@ pub trait OuterOptimizer: Send {
     ///
     /// # Errors
     /// When it is missing or has another length.
-    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
+    pub fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
         match self.state_mut() {
             [] => Ok(()),
             state => source.tensor("outer.state", state),
@@ -57,7 +86,7 @@ pub trait OuterOptimizer: Send {
 pub struct OuterSpec {
     /// Its name in the configuration.
     pub name: &'static str,
-    /// What it does.
+    /// Its description, in a line.
     pub summary: &'static str,
     /// Its step, in a line.
     pub equation: &'static str,
@@ -69,8 +98,10 @@ pub struct OuterSpec {
     pub nature: Nature,
     /// The parameter that does not fit the others.
     pub unfit: fn(&OuterKind) -> Option<&'static str>,
-    /// Makes it of parameters within their ranges, for this many values.
-    pub build: fn(&OuterKind, usize) -> Box<dyn OuterOptimizer>,
+    /// f32 per parameter that it keeps.
+    pub state_multiple: usize,
+    /// Makes it of parameters within their ranges.
+    pub(super) build: fn(&OuterKind) -> Box<dyn Method>,
 }
 
 /// The deltas that an outer optimizer works on.
@@ -110,6 +141,34 @@ pub(super) const STATE: Parameter = Parameter::new(
     "how the momentum is kept; bf16 takes half the memory, checkpoints keep f32",
 );
 
+pub(super) const AVERAGE: OuterSpec = OuterSpec {
+    name: "average",
+    summary: "the anchor becomes the mean",
+    equation: "a' = a + D",
+    source: "McMahan et al., AISTATS 2017",
+    parameters: &[],
+    nature: Nature::Average,
+    unfit: |_| None,
+    state_multiple: 0,
+    build: |_| Box::new(Average),
+};
+
+/// `anchor' = anchor + delta`, with delta the weighted mean of the peers' deltas. No state.
+///
+/// That is the weighted mean of the peers' parameters. Source: McMahan et al.,
+/// "Communication-efficient learning of deep networks from decentralized data" (AISTATS 2017),
+/// algorithm 1 (FedAvg); Stich, "Local SGD converges fast and communicates little" (ICLR 2019),
+/// algorithm 1. Special case of `nesterov` with momentum 0 and learning rate 1.
+pub(super) struct Average;
+
+impl Method for Average {
+    fn apply(&mut self, _: &mut [f32], _: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
+        for (a, d) in anchor.iter_mut().zip(delta) {
+            *a += *d;
+        }
+    }
+}
+
 impl OuterKind {
     /// Set where the anchor becomes the mean.
     pub fn is_average(&self) -> bool {
@@ -138,7 +197,7 @@ impl OuterKind {
         elastic.then(|| self.number("alpha"))
     }
 
-    /// What it needs beside the parameters.
+    /// The companion that it needs beside the parameters.
     pub fn companion(&self) -> Companion {
         if self.spec().nature != Nature::Pairs {
             return Companion::None;
@@ -151,12 +210,17 @@ impl OuterKind {
 
     /// f32 per parameter that it keeps.
     pub fn state_multiple(&self) -> usize {
-        self.build(0).state_multiple()
+        self.spec().state_multiple
     }
 
     /// The optimizer itself, for `len` parameters.
-    pub fn build(&self, len: usize) -> Box<dyn OuterOptimizer> {
-        (self.spec().build)(self, len)
+    pub fn build(&self, len: usize) -> OuterOptimizer {
+        let mut optimizer = OuterOptimizer {
+            method: (self.spec().build)(self),
+            state: vec![0.0; self.state_multiple() * len],
+        };
+        optimizer.reset();
+        optimizer
     }
 
     /// A parameter in f32, in which the arithmetic is done.
@@ -183,7 +247,7 @@ mod tests {
     }
 
     /// Applies rounds in two fragments.
-    fn run(kind: OuterKind, rounds: usize) -> (Vec<f32>, Box<dyn OuterOptimizer>) {
+    fn run(kind: OuterKind, rounds: usize) -> (Vec<f32>, OuterOptimizer) {
         let mut outer = kind.build(LEN);
         let mut anchor = vec![0.5; LEN];
         for round in 0..rounds {

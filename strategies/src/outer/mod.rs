@@ -1,7 +1,6 @@
 //! Outer optimizers: how the aggregated delta changes the anchor. Each is one file with one `SPEC`, and a line
 //! in [`OUTERS`].
 
-mod average;
 mod co2;
 mod delayed_nesterov;
 mod elastic;
@@ -13,15 +12,8 @@ mod slow_mo;
 mod staleness;
 mod stored;
 
-pub use average::Average;
-pub use co2::Co2;
-pub use delayed_nesterov::DelayedNesterov;
 pub use elastic::elastic;
-pub use fed_opt::{FedOpt, SecondMoment};
 pub use kind::{Nature, OuterKind, OuterOptimizer, OuterSpec};
-pub use nesterov::Nesterov;
-pub use no_lo_co::NoLoCo;
-pub use slow_mo::SlowMo;
 pub use staleness::{StalenessWeight, compensate_delay};
 pub use stored::{SavedOuter, StatePrecision, StoredOuter};
 
@@ -30,7 +22,7 @@ use crate::parameter::Parameters;
 
 /// All outer optimizers. Random scenarios are drawn from the list: a new one goes to its end.
 pub static OUTERS: &[&OuterSpec] = &[
-    &average::SPEC,
+    &kind::AVERAGE,
     &co2::SPEC,
     &delayed_nesterov::SPEC,
     &elastic::SPEC,
@@ -50,11 +42,7 @@ impl Spec for OuterSpec {
     }
 
     fn keys(&self) -> Parameters {
-        Parameters {
-            table: "outer",
-            method: self.name,
-            list: self.parameters,
-        }
+        Parameters::new("outer", self.name, self.parameters)
     }
 
     fn unfit(kind: &OuterKind) -> Option<&'static str> {
@@ -65,6 +53,6 @@ impl Spec for OuterSpec {
 impl OuterKind {
     /// The optimizer after which the anchor is the mean.
     pub fn average() -> Self {
-        Self::of(&average::SPEC, &[]).expect("it has no parameters")
+        Self::of(&kind::AVERAGE, &[]).expect("it has no parameters")
     }
 }

@@ -1,7 +1,6 @@
 //! Outer optimizer `nesterov`: Nesterov momentum on the pseudo-gradient, as in DiLoCo.
 
-use super::OuterOptimizer;
-use super::kind::{Nature, OuterSpec, STATE, lr, momentum};
+use super::kind::{Method, Nature, OuterSpec, STATE, lr, momentum};
 use std::ops::Range;
 
 pub(super) const SPEC: OuterSpec = OuterSpec {
@@ -12,12 +11,10 @@ pub(super) const SPEC: OuterSpec = OuterSpec {
     parameters: &[lr(0.7), momentum(0.9), STATE],
     nature: Nature::Linear,
     unfit: |_| None,
-    build: |kind, len| {
-        Box::new(Nesterov::new(
-            len,
-            kind.single("lr"),
-            kind.single("momentum"),
-        ))
+    state_multiple: 1,
+    build: |kind| {
+        let [lr, momentum] = ["lr", "momentum"].map(|key| kind.single(key));
+        Box::new(Nesterov { lr, momentum })
     },
 };
 
@@ -32,46 +29,26 @@ pub(super) const SPEC: OuterSpec = OuterSpec {
 /// (arXiv 2311.08105), algorithm 1 with the outer optimizer of section 2 (learning rate 0.7,
 /// momentum 0.9); the momentum in the form of Sutskever et al. (ICML 2013), rewritten at the point
 /// where the gradient is taken. Special cases: momentum 0 is `anchor + lr * delta`; with learning
-/// rate 1 also [`Average`](super::Average).
-#[derive(Clone, Debug)]
-pub struct Nesterov {
+/// rate 1 also `average`.
+struct Nesterov {
     lr: f32,
     momentum: f32,
-    velocity: Vec<f32>,
 }
 
-impl Nesterov {
-    /// For `len` parameters.
-    pub fn new(len: usize, lr: f32, momentum: f32) -> Self {
-        Self {
-            lr,
-            momentum,
-            velocity: vec![0.0; len],
-        }
-    }
-}
-
-impl OuterOptimizer for Nesterov {
-    fn state_multiple(&self) -> usize {
-        1
-    }
-
-    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
-        assert!(anchor.len() == range.len() && delta.len() == range.len());
+impl Method for Nesterov {
+    fn apply(
+        &mut self,
+        state: &mut [f32],
+        range: Range<usize>,
+        anchor: &mut [f32],
+        delta: &mut [f32],
+    ) {
         let (lr, momentum) = (self.lr, self.momentum);
-        let velocity = &mut self.velocity[range];
+        let velocity = &mut state[range];
         for ((a, d), m) in anchor.iter_mut().zip(delta).zip(velocity) {
             let g = -*d;
             *m = momentum * *m + g;
             *a -= lr * (g + momentum * *m);
         }
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.velocity
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.velocity
     }
 }

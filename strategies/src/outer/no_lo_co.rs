@@ -1,7 +1,6 @@
 //! Outer optimizer `no-lo-co`: outer momentum on random pairs, without an all-reduce.
 
-use super::OuterOptimizer;
-use super::kind::{Nature, OuterSpec, lr, momentum};
+use super::kind::{Method, Nature, OuterSpec, lr, momentum};
 use crate::parameter::{Number, Parameter, Range as Values};
 use std::ops::Range;
 
@@ -18,9 +17,10 @@ pub(super) const SPEC: OuterSpec = OuterSpec {
         let fits = pull > momentum && pull * pull < 2.0 + momentum * momentum;
         (!fits).then_some("pull")
     },
-    build: |kind, len| {
-        let [momentum, lr, pull] = ["momentum", "lr", "pull"].map(|key| kind.single(key));
-        Box::new(NoLoCo::new(len, momentum, lr, pull))
+    state_multiple: 1,
+    build: |kind| {
+        let alpha = kind.single("momentum");
+        Box::new(NoLoCo { alpha })
     },
 };
 
@@ -48,63 +48,25 @@ const PULL: Parameter = Parameter::new(
 /// (2025), section 3.2, equations 2 and 3. Special cases: gamma = 0 and equal anchors is SlowMo
 /// with learning rate beta on the group; alpha = 0 and beta = gamma = 1 is the mean of the
 /// parameters.
-#[derive(Clone, Debug)]
-pub struct NoLoCo {
+struct NoLoCo {
     alpha: f32,
-    beta: f32,
-    gamma: f32,
-    velocity: Vec<f32>,
-}
-
-impl NoLoCo {
-    /// For `len` parameters.
-    pub fn new(len: usize, alpha: f32, beta: f32, gamma: f32) -> Self {
-        Self {
-            alpha,
-            beta,
-            gamma,
-            velocity: vec![0.0; len],
-        }
-    }
-
-    /// Moves the peer's anchor. `deltas` and `anchors` are those of all members, this peer
-    /// included.
-    ///
-    /// # Panics
-    /// If the lengths differ.
-    pub fn mix(&mut self, anchor: &mut [f32], deltas: &[&[f32]], anchors: &[&[f32]]) {
-        assert_eq!(deltas.len(), anchors.len(), "one delta for each anchor");
-        let share = 1.0 / deltas.len().max(1) as f32;
-        for (i, (phi, m)) in anchor.iter_mut().zip(&mut self.velocity).enumerate() {
-            let delta: f32 = deltas.iter().map(|delta| delta[i]).sum();
-            let mean: f32 = anchors.iter().map(|anchor| anchor[i]).sum::<f32>() * share;
-            *m = self.alpha * *m + self.beta * share * delta + self.gamma * (mean - *phi);
-            *phi += *m;
-        }
-    }
 }
 
 /// As an outer optimizer, `delta` is `beta` times the mean delta plus `gamma` times the difference
 /// to the mean anchor. The Executor computes it from the mixed parameters and anchors
 /// ([`Companion::Anchors`](crate::correct::Companion)).
-impl OuterOptimizer for NoLoCo {
-    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
-        let velocity = &mut self.velocity[range];
+impl Method for NoLoCo {
+    fn apply(
+        &mut self,
+        state: &mut [f32],
+        range: Range<usize>,
+        anchor: &mut [f32],
+        delta: &mut [f32],
+    ) {
+        let velocity = &mut state[range];
         for ((phi, m), d) in anchor.iter_mut().zip(velocity).zip(delta) {
             *m = self.alpha * *m + *d;
             *phi += *m;
         }
-    }
-
-    fn state_multiple(&self) -> usize {
-        1
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.velocity
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.velocity
     }
 }

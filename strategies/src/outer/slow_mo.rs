@@ -1,8 +1,7 @@
 //! Outer optimizer `slow-mo`: heavy-ball momentum on the pseudo-gradient (also block momentum,
 //! BMUF).
 
-use super::OuterOptimizer;
-use super::kind::{Nature, OuterSpec, STATE, lr, momentum};
+use super::kind::{Method, Nature, OuterSpec, STATE, lr, momentum};
 use std::ops::Range;
 
 pub(super) const SPEC: OuterSpec = OuterSpec {
@@ -13,7 +12,11 @@ pub(super) const SPEC: OuterSpec = OuterSpec {
     parameters: &[lr(1.0), momentum(0.5), STATE],
     nature: Nature::Linear,
     unfit: |_| None,
-    build: |kind, len| Box::new(SlowMo::new(len, kind.single("lr"), kind.single("momentum"))),
+    state_multiple: 1,
+    build: |kind| {
+        let [lr, momentum] = ["lr", "momentum"].map(|key| kind.single(key));
+        Box::new(SlowMo { lr, momentum })
+    },
 };
 
 /// Slow momentum on the pseudo-gradient `g = -delta`.
@@ -29,45 +32,25 @@ pub(super) const SPEC: OuterSpec = OuterSpec {
 /// with a constant gamma that is the same. Also Chen and Huo, "Scalable training of deep learning
 /// machines by incremental block training with intra-block parallel optimization and blockwise
 /// model-update filtering" (ICASSP 2016), equations 3 and 4 (classical block momentum; block
-/// learning rate lr). Special cases: momentum 0 and lr 1 is [`Average`](super::Average).
-#[derive(Clone, Debug)]
-pub struct SlowMo {
+/// learning rate lr). Special cases: momentum 0 and lr 1 is `average`.
+struct SlowMo {
     lr: f32,
     momentum: f32,
-    velocity: Vec<f32>,
 }
 
-impl SlowMo {
-    /// For `len` parameters.
-    pub fn new(len: usize, lr: f32, momentum: f32) -> Self {
-        Self {
-            lr,
-            momentum,
-            velocity: vec![0.0; len],
-        }
-    }
-}
-
-impl OuterOptimizer for SlowMo {
-    fn state_multiple(&self) -> usize {
-        1
-    }
-
-    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
-        assert!(anchor.len() == range.len() && delta.len() == range.len());
+impl Method for SlowMo {
+    fn apply(
+        &mut self,
+        state: &mut [f32],
+        range: Range<usize>,
+        anchor: &mut [f32],
+        delta: &mut [f32],
+    ) {
         let (lr, momentum) = (self.lr, self.momentum);
-        let velocity = &mut self.velocity[range];
+        let velocity = &mut state[range];
         for ((a, d), u) in anchor.iter_mut().zip(delta).zip(velocity) {
             *u = momentum * *u - *d;
             *a -= lr * *u;
         }
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.velocity
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.velocity
     }
 }

@@ -63,7 +63,7 @@ impl StatePrecision {
 /// (arXiv 1905.12322). All peers round the same values in the same way, so they hold the same bits.
 pub struct StoredOuter {
     /// With its whole state, or with room for one step's values where the state is in `halves`.
-    optimizer: Box<dyn OuterOptimizer>,
+    optimizer: OuterOptimizer,
     halves: Option<Vec<u16>>,
 }
 

@@ -3,7 +3,7 @@
 //! from the link, memory from the stores of a peer.
 //!
 //! - `link`, `cluster`: the machines that a question is about.
-//! - `traffic`: bytes of a round, and what is under way in memory; each exchange computes its own.
+//! - `traffic`: bytes of a round, and the slices under way in memory; each exchange computes its own.
 //! - `rows`, `groups`: a swarm larger than one group, by rows and columns, in cells or in turns, and
 //!   which of these is advised.
 //! - `cost`: time, bytes and memory of a round, and what a peer keeps in memory, store by store.

@@ -1,5 +1,5 @@
-//! What each exchange says of itself: bytes of a round and the time that they take, and what it is expected to
-//! keep in memory beside what its method keeps (encoded slices, owned shards, history).
+//! Costs of each exchange: bytes of a round and the time that they take, and the stores that it is expected to
+//! keep in memory beside those of its method (encoded slices, owned shards, history).
 
 use super::Cluster;
 use murmurate_protocol::limits::{

@@ -1,14 +1,13 @@
 //! Topology `bandwidth-matching`: new pairs in every round, over fast links where all peers know which
 //! these are.
 
+use super::TopologySpec;
 use super::draw;
 use super::random_matching::RandomMatching;
-use super::spec::TopologySpec;
 use super::weights::symmetric;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{LinkRates, Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "bandwidth-matching",
     summary: "new pairs in every round, over fast links",

@@ -1,12 +1,11 @@
 //! Topology `base-k`: exact averaging in finitely many rounds for any number of peers, with at most
 //! k partners a round.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use super::weights::symmetric;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "base-k",
     summary: "exact in finitely many rounds for any n, k partners",

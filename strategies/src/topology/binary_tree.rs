@@ -1,10 +1,9 @@
 //! Topology `binary-tree`: every peer mixes with its parent and its children.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use super::weights::metropolis;
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "binary-tree",
     summary: "parent and children",

@@ -1,9 +1,8 @@
 //! Topology `complete`: every peer mixes with all others.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "complete",
     summary: "every peer with all others",

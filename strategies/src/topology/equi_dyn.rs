@@ -1,11 +1,10 @@
 //! Topology `equi-dyn`: one push a round over a random distance.
 
+use super::TopologySpec;
 use super::draw;
-use super::spec::TopologySpec;
 use super::weights::circulant;
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "equi-dyn",
     summary: "one push a round over a random distance",

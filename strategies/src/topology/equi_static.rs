@@ -1,12 +1,11 @@
 //! Topology `equi-static`: a few random distances, drawn once.
 
+use super::TopologySpec;
 use super::draw;
-use super::spec::TopologySpec;
 use super::weights::circulant;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "equi-static",
     summary: "a few random distances, drawn once",

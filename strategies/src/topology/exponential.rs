@@ -1,10 +1,9 @@
 //! Topology `exponential`: a push over every doubling distance in every round.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use super::weights::circulant;
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "exponential",
     summary: "pushes over every doubling distance",

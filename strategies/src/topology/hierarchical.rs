@@ -2,12 +2,11 @@
 //! each.
 
 use super::Ring;
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use super::weights::{mean, symmetric};
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "hierarchical",
     summary: "islands that agree within, a ring between",

@@ -1,10 +1,9 @@
 //! Topology `hypercube`: every peer mixes with those whose rank differs in one bit.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use super::weights::metropolis;
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "hypercube",
     summary: "ranks that differ in one bit",

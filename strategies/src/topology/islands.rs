@@ -1,12 +1,11 @@
 //! Topology `islands`: hierarchical local SGD as mixing. Peers average within their island in most
 //! rounds, and across islands in some.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use super::weights::mean;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "islands",
     summary: "hierarchical local SGD: means of islands, and every few rounds means across them",

@@ -1,13 +1,12 @@
 //! Topology `matcha`: the matchings of a torus, each active only in some rounds.
 
+use super::TopologySpec;
 use super::draw;
-use super::spec::TopologySpec;
 use super::torus::sides;
 use super::weights::symmetric;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "matcha",
     summary: "a torus's matchings, each in some rounds",

@@ -86,6 +86,18 @@ pub static TOPOLOGIES: &[&TopologySpec] = &[
 /// The topology of a configuration that names none.
 pub static DEFAULT: &TopologySpec = &ring::SPEC;
 
+impl TopologyKind {
+    /// All of them, with the defaults of their parameters.
+    ///
+    /// # Panics
+    /// If a parameter has no default; a test builds this list.
+    pub fn all() -> Vec<Self> {
+        let all = TOPOLOGIES.iter().map(|spec| Self::of(spec, &[]));
+        all.map(|kind| kind.expect("every parameter of a topology has a default"))
+            .collect()
+    }
+}
+
 impl Spec for TopologySpec {
     const KEY: &'static str = "architecture.topology";
 
@@ -98,19 +110,7 @@ impl Spec for TopologySpec {
     }
 
     fn keys(&self) -> Parameters {
-        self.parameters()
-    }
-}
-
-impl TopologyKind {
-    /// All of them, with the defaults of their parameters.
-    ///
-    /// # Panics
-    /// If a parameter has no default; a test builds this list.
-    pub fn all() -> Vec<Self> {
-        let all = TOPOLOGIES.iter().map(|spec| Self::of(spec, &[]));
-        all.map(|kind| kind.expect("every parameter of a topology has a default"))
-            .collect()
+        Parameters::new("architecture", self.name, self.parameters)
     }
 }
 

@@ -1,11 +1,10 @@
 //! Topology `moshpit`: the mean of a small group, a different one along each axis of a grid.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use super::weights::mean;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "moshpit",
     summary: "means of small groups along a grid's axes",

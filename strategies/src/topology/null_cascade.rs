@@ -1,12 +1,11 @@
 //! Topology `null-cascade`: circulant rounds that each remove a few frequencies, until only the
 //! mean remains, for any number of peers.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use super::weights::circulant;
 use murmurate_protocol::{Partners, Round, Topology};
 use std::f64::consts::PI;
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "null-cascade",
     summary: "exact in finitely many commuting rounds for any n",

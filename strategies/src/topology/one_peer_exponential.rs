@@ -1,9 +1,8 @@
 //! Topology `one-peer-exponential`: one push a round, over doubling distances.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "one-peer-exponential",
     summary: "one push a round over doubling distances",

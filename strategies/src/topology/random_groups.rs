@@ -1,13 +1,12 @@
 //! Topology `random-groups`: new small groups in every round, which all peers compute without
 //! messages.
 
+use super::TopologySpec;
 use super::draw;
-use super::spec::TopologySpec;
 use super::weights::mean;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "random-groups",
     summary: "the mean of a random group, other groups in every round",

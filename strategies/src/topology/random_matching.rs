@@ -1,11 +1,10 @@
 //! Topology `random-matching`: new pairs in every round, which all peers compute without messages.
 
+use super::TopologySpec;
 use super::draw;
-use super::spec::TopologySpec;
 use super::weights::symmetric;
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "random-matching",
     summary: "new pairs in every round",

@@ -1,12 +1,11 @@
 //! Topology `random-regular`: the union of a few random matchings, drawn once.
 
+use super::TopologySpec;
 use super::draw;
-use super::spec::TopologySpec;
 use super::weights::symmetric;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "random-regular",
     summary: "the union of a few random matchings",

@@ -1,9 +1,8 @@
 //! Topology `ring`: every peer mixes with its two neighbours.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "ring",
     summary: "a third each with the two neighbours",

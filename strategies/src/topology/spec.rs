@@ -2,16 +2,17 @@
 //! `architecture.topology` and its keys.
 
 use crate::kind::Kind;
-use crate::parameter::{Parameter, Parameters};
+use crate::parameter::Parameter;
 use murmurate_protocol::Topology;
 use serde::{Serialize, Serializer};
 
-/// One topology as the configuration knows it.
+/// One topology as the configuration knows it. Each file of this folder has one in its `SPEC`, and
+/// `TOPOLOGIES` lists them.
 #[derive(Clone, Copy, Debug)]
 pub struct TopologySpec {
     /// Its name in the configuration.
     pub name: &'static str,
-    /// What it does.
+    /// Its description, in a line.
     pub summary: &'static str,
     /// Its mixing matrix W, in a line.
     pub equation: &'static str,
@@ -28,17 +29,6 @@ pub struct TopologySpec {
     pub random_pairs: bool,
     /// Makes it from parameters within their ranges and a seed.
     pub build: fn(&TopologyKind, u64) -> Box<dyn Topology>,
-}
-
-impl TopologySpec {
-    /// Its parameters, as keys of `[architecture]`.
-    pub const fn parameters(&self) -> Parameters {
-        Parameters {
-            table: "architecture",
-            method: self.name,
-            list: self.parameters,
-        }
-    }
 }
 
 /// A topology with its parameters, all within their ranges: who pushes to whom in a round.

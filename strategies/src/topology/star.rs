@@ -1,10 +1,9 @@
 //! Topology `star`: one hub mixes with all others.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use super::weights::metropolis;
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "star",
     summary: "one hub with all others",

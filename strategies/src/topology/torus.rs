@@ -1,10 +1,9 @@
 //! Topology `torus`: a grid whose edges wrap around.
 
-use super::spec::TopologySpec;
+use super::TopologySpec;
 use super::weights::symmetric;
 use murmurate_protocol::{Partners, Round, Topology};
 
-/// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "torus",
     summary: "four neighbours on a grid that wraps around",

@@ -34,7 +34,7 @@ pub struct ToyTrainer<O> {
     layout: Layout,
     x: Vec<f32>,
     gradient: Vec<f32>,
-    inner: Box<dyn InnerOptimizer>,
+    inner: InnerOptimizer,
     rng: ChaCha8Rng,
     /// What a forward pass has computed before its gradients were asked for.
     begun: Option<Begun>,

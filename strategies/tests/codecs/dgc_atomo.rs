@@ -1,6 +1,5 @@
 //! `dgc` and `atomo` against references in f64 from their papers: the one keeps a velocity between
 //! rounds, the other draws whole singular vectors.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::slice::Slice;
 use murmurate_strategies::compress::{CodecKind, EncodeContext, Matrix};

@@ -1,5 +1,4 @@
 //! `event-triggered` as SPARQ-SGD's rule, against the paper's algorithm in f64 on a ring.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::compress::{Codec, CodecKind, EncodeContext};
 

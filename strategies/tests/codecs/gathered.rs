@@ -1,6 +1,5 @@
 //! Codecs of gathered contributions: every one of them takes members whose data differ to their common
 //! optimum, keeps the same bits in common at all of them, loses nothing, and refuses hostile bytes.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::compress::{Agreed, Contributed};
 use murmurate_strategies::compress::{CODECS, Codec, CodecKind, EncodeContext, Matrix};
@@ -145,7 +144,10 @@ impl Group {
                 gathering.give_back(sent, &self.shared, residual).unwrap();
             }
             gathering.gather(&agreed, &mut moved).unwrap();
-            gathering.settle(&agreed, &moved, residual, &mut next);
+            if let Some(residual) = residual {
+                gathering.take_back(&agreed, &moved, residual);
+            }
+            gathering.settle(&agreed, &moved, &mut next);
             assert!(next.len() <= gathering.shared_most(DIM));
             let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             if let Some((first, kept)) = &outcome {

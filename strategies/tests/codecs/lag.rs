@@ -1,6 +1,5 @@
 //! The rules of `lag` against the paper's algorithms in f64, on quadratics whose optima and
 //! curvatures differ between members.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::gathered::{DIM, Group, PEERS, all, kind};
 use std::collections::BTreeSet;

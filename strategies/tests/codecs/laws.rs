@@ -77,14 +77,15 @@ fn values(of: impl Strategy<Value = f32> + Clone) -> impl Strategy<Value = Vec<f
     len().prop_flat_map(move |len| proptest::collection::vec(of.clone(), len))
 }
 
-/// Checks all that holds for any finite values; gives the decoded ones.
+/// Checks all that holds for any finite values; gives the decoded ones. Messages name the codec by the byte
+/// that opens its encodings.
 fn round_trip(codec: &mut dyn Codec, values: &[f32]) -> Vec<f32> {
     let bytes = encoded(codec, values);
     let bound = codec.bytes_bound().of(values.len() as u64);
     assert!(
         bytes.len() as u64 <= bound,
         "{}: {} values gave {} bytes, the bound is {bound}",
-        codec.name(),
+        bytes[0],
         values.len(),
         bytes.len()
     );
@@ -100,13 +101,13 @@ fn round_trip(codec: &mut dyn Codec, values: &[f32]) -> Vec<f32> {
     assert!(
         decoded.iter().all(|v| v.is_finite()),
         "{}: decoded to infinity",
-        codec.name()
+        bytes[0]
     );
     if codec.properties().lossless {
         assert!(
             decoded.iter().zip(values).all(|(d, v)| d == v),
             "{} lost",
-            codec.name()
+            bytes[0]
         );
     }
     decoded
@@ -136,7 +137,7 @@ proptest! {
             let quiet = properties.quiet.powi(2) * values.len() as f64;
             let claimed = (properties.error * all).max(quiet);
             // Rounding of the f32 arithmetic inside the codec.
-            prop_assert!(lost <= claimed * (1.0 + 1e-5), "{}: {lost} > {claimed}", codec.name());
+            prop_assert!(lost <= claimed * (1.0 + 1e-5), "{properties:?}: {lost} > {claimed}");
         }
     }
 
@@ -267,6 +268,5 @@ fn kinds_keep_their_names_in_toml() {
             "{text}"
         );
         assert_eq!(toml::from_str::<CodecKind>(&text).unwrap(), kind);
-        assert_eq!(kind.build().name(), kind.name());
     }
 }

@@ -1,4 +1,5 @@
 //! Codecs: the laws that all of them keep, each against its equation, and the page of their figures.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 mod dgc_atomo;
 mod event_triggered;

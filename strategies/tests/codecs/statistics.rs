@@ -86,7 +86,7 @@ fn decoded(codec: &mut dyn Codec, values: &[f32], seed: u64) -> Vec<f32> {
     let mut out = vec![0.0; values.len()];
     codec
         .decode_add(&bytes, 1.0, &mut out)
-        .unwrap_or_else(|error| panic!("{} of {} values: {error}", codec.name(), values.len()));
+        .unwrap_or_else(|error| panic!("{} of {} values: {error}", bytes[0], values.len()));
     out
 }
 
@@ -353,8 +353,8 @@ fn codecs_keep_apart() {
             assert_eq!(accepted, at == other_at, "{other:?} reads {one:?}");
         }
     }
-    let reductions = kinds.iter().map(|kind| kind.build().aggregate());
-    for codec in reductions {
-        assert_eq!(codec.properties().planes, 0, "{} keeps state", codec.name());
+    for kind in kinds {
+        let codec = kind.build().aggregate();
+        assert_eq!(codec.properties().planes, 0, "that of {kind:?} keeps state");
     }
 }

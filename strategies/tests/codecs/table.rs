@@ -3,7 +3,6 @@
 //!
 //! `UPDATE_DOCS=1 cargo test --release -p murmurate-strategies --test codecs table` writes the page;
 //! `UPDATE_DOCS=facts` leaves the speeds as they are, and `-` where there are none yet.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 #![allow(
     clippy::disallowed_methods,
     reason = "speeds are measured with the clock"
@@ -115,7 +114,7 @@ fn after_an_exact_round(kind: &CodecKind, values: &[f32], matrices: &[Matrix]) -
     let gathering = codec.gathering().unwrap();
     gathering.gather(&agreed, &mut moved).unwrap();
     if moved == values {
-        gathering.settle(&agreed, &moved, None, &mut shared);
+        gathering.settle(&agreed, &moved, &mut shared);
     }
     shared
 }

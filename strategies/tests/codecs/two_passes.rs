@@ -1,7 +1,6 @@
 //! Codecs of two passes against references of their own in f64: what moves, what is left, and what is kept
 //! in common. Nothing learned is lost when a member is left out, members whose data differ come to their common
 //! optimum, and hostile bytes are refused.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 #![allow(
     clippy::too_many_lines,
     clippy::needless_range_loop,

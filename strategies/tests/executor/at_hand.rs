@@ -1,19 +1,17 @@
 //! A trainer at hand and one whose parameters are copied: the same orders give the same bits.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::store::{Still, Store};
-use crate::common::{Draw, peer};
+use crate::common::{Draw, forward_trainer, orders};
 use murmurate_protocol::{
-    Attempt, Digest, Done, Evaluation, FragmentId, Order, Part, Participants, Round, Settlement,
-    SliceId, StepBudget, StoreId, TrainingRules,
+    Digest, Done, Ending, FragmentId, Order, Part, Round, Settlement, SliceId, StepBudget, StoreId,
+    TrainingRules,
 };
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::SliceStore;
-use murmurate_strategies::state::{MemoryState, StateError, StateSink, StateSource};
+use murmurate_strategies::state::MemoryState;
 use murmurate_strategies::toy::ToyTask;
 use murmurate_strategies::{Layout, StepControl, TrainError, TrainReport, Trainer};
-use std::ops::Range;
 
 const DIM: usize = 57;
 const CUT: usize = 20;
@@ -37,31 +35,13 @@ impl Trainer for Far {
         self.0.steps(control)
     }
 
-    fn batch(&self) -> u64 {
-        self.0.batch()
-    }
+    forward_trainer!(0);
 
     fn gradients(
         &mut self,
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
         self.0.gradients(on_ready)
-    }
-
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
-        self.0.visit(range, f);
-    }
-
-    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
-        self.0.evaluate()
-    }
-
-    fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
-        self.0.save(sink)
-    }
-
-    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        self.0.load(source)
     }
 }
 
@@ -127,35 +107,19 @@ impl Side {
 }
 
 fn slice(round: u64, fragment: u16, part: Part) -> SliceId {
-    SliceId {
-        round: Round(round),
-        fragment: FragmentId(fragment),
-        shard: 0,
-        part,
-        origin: peer(0),
-        attempt: Attempt(0),
-    }
+    orders::slice(Round(round), FragmentId(fragment), part)
 }
 
 /// The orders that reduce a fragment's only contribution and apply it.
 fn reduced((round, fragment): (Round, FragmentId), own: SliceId, keep_local: bool) -> [Order; 3] {
     let reduced = slice(round.0, fragment.0, Part::Aggregate);
     [
-        Order::Reduce {
-            fragment,
-            shard: 0,
-            of: 1,
-            inputs: vec![(own, 8.0)],
-        },
-        Order::Encode {
-            store: StoreId::Shard(0),
-            slice: reduced,
-            of: 1,
-        },
+        orders::reduce(fragment, vec![(own, 8.0)]),
+        orders::encode(StoreId::Shard(0), reduced),
         Order::Apply {
             round,
             fragment,
-            aggregates: vec![reduced],
+            ending: Ending::Apply(vec![reduced]),
             keep_local,
             rules: TrainingRules::default(),
         },
@@ -164,31 +128,17 @@ fn reduced((round, fragment): (Round, FragmentId), own: SliceId, keep_local: boo
 
 /// A round of a peer alone, with chances drawn: the orders, as they may come.
 fn orders(round: u64, gathers: bool, draw: &mut Draw) -> Vec<Order> {
-    let mut orders = vec![Order::Train {
-        round: Round(round),
-        budget: StepBudget::Steps(3),
-        cut: true,
-        peers: Participants::alone(peer(0)),
-        blocks: None,
-        rules: TrainingRules::default(),
-    }];
+    let mut orders = vec![orders::train(Round(round), StepBudget::Steps(3))];
     for fragment in 0..2 {
         let own = slice(round, fragment, Part::Contribution);
-        orders.push(Order::Encode {
-            store: StoreId::Local,
-            slice: own,
-            of: 1,
-        });
+        orders.push(orders::encode(StoreId::Local, own));
     }
     // A straggler applies several rounds on top of what it trained.
     let applied = 1 + u64::from(draw.below(4) == 0);
     let keep_local = applied > 1 || draw.below(3) == 0;
     for fragment in 0..2 {
         if draw.below(4) == 0 {
-            orders.push(Order::Void {
-                round: Round(round),
-                fragment: FragmentId(fragment),
-            });
+            orders.push(orders::void(Round(round), FragmentId(fragment)));
             continue;
         }
         let own = slice(round, fragment, Part::Contribution);
@@ -196,10 +146,10 @@ fn orders(round: u64, gathers: bool, draw: &mut Draw) -> Vec<Order> {
             let end = Round(round + later);
             let fragment = FragmentId(fragment);
             if gathers {
-                orders.push(Order::Gather {
+                orders.push(Order::Apply {
                     round: end,
                     fragment,
-                    inputs: vec![(own, 8.0)],
+                    ending: Ending::Gather(vec![(own, 8.0)]),
                     keep_local,
                     rules: TrainingRules::default(),
                 });

@@ -1,13 +1,9 @@
 //! Companions: what travels beside the parameters, chosen in the grid and carried out by real peers and Executors.
 //! Corrections with one reach the common optimum where those without keep their bias, also if peers die or resume.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::store::{Still, Store};
-use crate::common::{Draw, Fate, Swarm, peer};
-use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget,
-    StoreId, TrainingRules,
-};
+use crate::common::{Draw, Fate, Swarm, gradient, orders, peer, quadratic};
+use murmurate_protocol::{FragmentId, Part, Round, RunId, StepBudget, StoreId};
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::{Strategy, registry};
 use murmurate_strategies::state::{MemoryState, StateSource};
@@ -20,12 +16,7 @@ const SEED: u64 = 5;
 const APART: f64 = 0.5;
 
 fn task(text: &str) -> ToyTask {
-    ToyTask::Quadratic {
-        dim: DIM,
-        heterogeneity: APART,
-        noise: 0.0,
-        inner: *text.parse::<Strategy>().unwrap().inner_kind(),
-    }
+    quadratic(DIM, APART, *text.parse::<Strategy>().unwrap().inner_kind())
 }
 
 fn swarm(text: &str, seed: u64) -> Swarm {
@@ -127,14 +118,6 @@ fn without_the_correction_the_same_keeps_its_bias() {
         let loss = loss(&swarm);
         assert!(loss > 20.0 * most.max(1e-5), "{plain}: {loss:e}");
     }
-}
-
-fn gradient(of: &Quadratic, x: &[f64]) -> Vec<f64> {
-    let (curvature, center) = of.own();
-    let pairs = curvature.iter().zip(center).zip(x);
-    pairs
-        .map(|((k, c), x)| f64::from(*k) * (x - f64::from(*c)))
-        .collect()
 }
 
 /// What a checkpoint holds of the companion.
@@ -357,55 +340,29 @@ fn executor(text: &str) -> Executor {
 /// A round with a single peer, and the anchor after it.
 fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Vec<f32> {
     let (round, budget) = (Round(round), StepBudget::Steps(3));
-    let mut orders = vec![Order::Train {
-        round,
-        budget,
-        cut: true,
-        peers: Participants::alone(PeerId::from_bytes([1; 32])),
-        blocks: None,
-        rules: TrainingRules::default(),
-    }];
+    let mut orders = vec![orders::train(round, budget)];
     for fragment in [FragmentId(0), FragmentId(1)] {
-        let slice = |part| SliceId {
-            round,
-            fragment,
-            shard: 0,
-            part,
-            origin: peer(0),
-            attempt: murmurate_protocol::Attempt(0),
-        };
-        let encode = |store, part| Order::Encode {
-            store,
-            slice: slice(part),
-            of: 1,
-        };
+        let slice = |part| orders::slice(round, fragment, part);
+        let encode = |store, part| orders::encode(store, slice(part));
         if agrees {
             orders.push(encode(StoreId::Local, Part::Contribution));
-            orders.push(Order::Reduce {
+            orders.push(orders::reduce(
                 fragment,
-                shard: 0,
-                of: 1,
-                inputs: vec![(slice(Part::Contribution), 1.0)],
-            });
+                vec![(slice(Part::Contribution), 1.0)],
+            ));
             orders.push(encode(StoreId::Shard(0), Part::Aggregate));
         }
-        orders.push(Order::Apply {
+        orders.push(orders::apply(
             round,
             fragment,
-            aggregates: if agrees {
+            if agrees {
                 vec![slice(Part::Aggregate)]
             } else {
                 Vec::new()
             },
-            keep_local: false,
-            rules: TrainingRules::default(),
-        });
+        ));
     }
-    for order in &orders {
-        if let Some(Done::Failed(error)) = executor.perform(order, store) {
-            panic!("{order:?}: {error}");
-        }
-    }
+    orders::perform(executor, store, &orders);
     executor.anchor().to_vec()
 }
 
@@ -466,17 +423,12 @@ fn a_restored_companion_goes_on_to_the_bit() {
         (momentum, false),
         ("preset = \"noloco\"", false),
     ] {
-        let saved = |executor: &mut Executor| {
-            let mut state = MemoryState::default();
-            executor.save(&mut state).unwrap();
-            state
-        };
         let (mut first, store) = (executor(text), Store::default());
         (0..4).for_each(|at| _ = alone(&mut first, &store, at, agrees));
-        let state = saved(&mut first);
+        let state = orders::saved(&mut first);
         let mut again = executor(text);
         again.restore(&state).unwrap();
-        assert_eq!(saved(&mut again), state, "{text}");
+        assert_eq!(orders::saved(&mut again), state, "{text}");
         for at in 4..9 {
             let [one, other] = [&mut first, &mut again].map(|e| alone(e, &store, at, agrees));
             assert_eq!(one, other, "{text}, round {at}");
@@ -539,56 +491,4 @@ fn an_outer_state_in_bf16_takes_half_and_travels_as_it_is() {
     let (full, half) = (of("f32"), of("bf16"));
     assert_eq!((full.0, half.0), (1.0, 0.5));
     assert_eq!(full.1 - half.1, values / 2);
-}
-
-#[test]
-fn companions_that_cannot_travel_are_refused() {
-    for (text, words) in [
-        (
-            "preset = \"d-psgd\"\n[inner]\ncorrection = \"scaffold\"",
-            ["agreed on", "all-reduce"],
-        ),
-        (
-            "preset = \"bsp\"\n[inner]\nmomentum = 0.0\ncorrection = \"scaffold\"",
-            ["agreed on", "delta"],
-        ),
-        (
-            "preset = \"scaffold\"\n[compression]\ncodec = \"top-k\"\ndensity = 0.1",
-            ["control variate", "\"int8\""],
-        ),
-        (
-            "preset = \"scaffold\"\n[inner]\nmomentum = 0.9",
-            ["corrected gradient", "\"sgd\""],
-        ),
-        (
-            "preset = \"d-psgd\"\n[inner]\ncorrection = \"gradient-tracking\"",
-            ["both ends", "replicas"],
-        ),
-        (
-            "preset = \"gradient-tracking\"\n[synchronization]\ninner_steps = 4",
-            ["every inner step", "inner_steps = 1"],
-        ),
-        (
-            "preset = \"beer\"\n[compression]\nerror_feedback = true",
-            ["difference to a replica", "false"],
-        ),
-        (
-            "preset = \"noloco\"\n[architecture]\ntopology = \"ring\"",
-            ["random pairs", "random-matching"],
-        ),
-        (
-            "preset = \"diloco\"\n[outer]\noptimizer = \"no-lo-co\"",
-            ["random pairs", "\"nesterov\""],
-        ),
-        (
-            "preset = \"noloco\"\n[outer]\nmomentum = 0.8",
-            ["above the momentum", "`outer.pull`"],
-        ),
-    ] {
-        let said = text.parse::<Strategy>().unwrap_err().to_string();
-        assert!(
-            words.iter().all(|word| said.contains(word)),
-            "{text}: {said}"
-        );
-    }
 }

@@ -1,18 +1,16 @@
 //! Steps whose gradients come in two rounds, with peers and Executors together, against a reference in f64 of
 //! ACCO (Nabli et al., arXiv 2406.02613) as it is written.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::store::{Still, Store};
-use crate::common::{Make, Swarm, peer};
+use crate::common::store::Store;
+use crate::common::{Make, Swarm, orders, peer, quadratic};
 use murmurate_protocol::{
     Done, Event, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget,
     StoreId, TrainingRules,
 };
-use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::executor::Executor;
 use murmurate_strategies::grid::{Strategy, StrategyError};
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::state::MemoryState;
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::Quadratic;
 use std::collections::BTreeSet;
 
 const DIM: usize = 61;
@@ -23,12 +21,7 @@ const ADAM: &str = "[inner]\noptimizer = \"adam-w\"\nlr = 0.05\nbetas = [0.8, 0.
                     weight_decay = 0.1\n";
 
 fn make() -> Make {
-    let task = ToyTask::Quadratic {
-        dim: DIM,
-        heterogeneity: 1.0,
-        noise: 0.0,
-        inner: InnerKind::sgd(0.1),
-    };
+    let task = quadratic(DIM, 1.0, InnerKind::sgd(0.1));
     Box::new(move |index| task.build(index, PEERS, 11))
 }
 
@@ -199,21 +192,11 @@ fn a_death_in_any_half_leaves_the_others_with_the_same_bits_and_a_newcomer_joins
 
 fn executor(text: &str) -> Executor {
     let strategy: Strategy = text.parse().unwrap();
-    let trainer = make()(0);
-    let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
-    let parts = Parts::new(&strategy, &plan.unwrap(), DIM);
-    Executor::new(trainer, parts, Box::new(Still))
+    orders::executor(&strategy, make()(0))
 }
 
 fn slice(round: u64, part: Part) -> SliceId {
-    SliceId {
-        round: Round(round),
-        fragment: FragmentId(0),
-        shard: 0,
-        part,
-        origin: peer(0),
-        attempt: murmurate_protocol::Attempt(0),
-    }
+    orders::slice(Round(round), FragmentId(0), part)
 }
 
 fn train(round: u64, steps: u32, cut: bool) -> Order {
@@ -233,47 +216,23 @@ fn end(executor: &mut Executor, store: &Store, round: u64, void: bool) {
         slice(round, Part::Contribution),
         slice(round, Part::Aggregate),
     );
-    let of = 1;
     let fragment = FragmentId(0);
     let mut orders = vec![
         train(round + 1, 1, false),
-        Order::Encode {
-            store: StoreId::Local,
-            slice: own,
-            of,
-        },
+        orders::encode(StoreId::Local, own),
     ];
     if void {
         let round = Round(round);
-        orders.push(Order::Void { round, fragment });
+        orders.push(orders::void(round, fragment));
     } else {
         orders.extend([
-            Order::Reduce {
-                fragment,
-                shard: 0,
-                of,
-                inputs: vec![(own, 1.0)],
-            },
-            Order::Encode {
-                store: StoreId::Shard(0),
-                slice: reduced,
-                of,
-            },
-            Order::Apply {
-                round: Round(round),
-                fragment,
-                aggregates: vec![reduced],
-                keep_local: false,
-                rules: TrainingRules::default(),
-            },
+            orders::reduce(fragment, vec![(own, 1.0)]),
+            orders::encode(StoreId::Shard(0), reduced),
+            orders::apply(Round(round), fragment, vec![reduced]),
         ]);
     }
     orders.push(train(round + 1, 0, true));
-    for order in orders {
-        if let Some(Done::Failed(error)) = executor.perform(&order, store) {
-            panic!("{order:?}: {error}");
-        }
-    }
+    orders::perform(executor, store, &orders);
 }
 
 fn started(text: &str) -> (Executor, Store) {
@@ -357,8 +316,7 @@ fn a_restart_between_the_halves_goes_on_bit_by_bit() {
         for round in 0..rounds {
             end(&mut whole, &store, round, void == Some(round));
         }
-        let mut saved = MemoryState::default();
-        whole.save(&mut saved).unwrap();
+        let saved = orders::saved(&mut whole);
         let mut again = executor(&text);
         again.restore(&saved).unwrap();
         // Who restarts computes the gradient again: both do, from the same parameters.

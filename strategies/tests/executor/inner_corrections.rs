@@ -1,17 +1,13 @@
 //! Corrections of the gradients of inner steps, chosen in the grid and carried out by real peers and
 //! Executors: they do what their equations say, and a peer that resumes goes on with them.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::store::{Still, Store};
-use crate::common::{Swarm, peer};
-use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget,
-    StoreId, TrainingRules,
-};
+use crate::common::store::Store;
+use crate::common::{Swarm, gradient, orders, peer, quadratic};
+use murmurate_protocol::{Combination, FragmentId, Order, Part, Piece, Round, StepBudget, StoreId};
 use murmurate_strategies::correct::CorrectionKind;
-use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::executor::Executor;
 use murmurate_strategies::grid::Strategy;
-use murmurate_strategies::state::{MemoryState, StateSink};
+use murmurate_strategies::state::StateSink;
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 
 const DIM: usize = 16;
@@ -21,12 +17,7 @@ const HETEROGENEITY: f64 = 0.5;
 
 fn swarm(strategy: &str) -> Swarm {
     let inner = *strategy.parse::<Strategy>().unwrap().inner_kind();
-    let task = ToyTask::Quadratic {
-        dim: DIM,
-        heterogeneity: HETEROGENEITY,
-        noise: 0.0,
-        inner,
-    };
+    let task = quadratic(DIM, HETEROGENEITY, inner);
     let make = Box::new(move |index| task.build(index, PEERS, SEED));
     Swarm::new(strategy, PEERS, 0, make)
 }
@@ -34,14 +25,6 @@ fn swarm(strategy: &str) -> Swarm {
 fn objectives() -> Vec<Quadratic> {
     (0..PEERS)
         .map(|index| Quadratic::new(DIM, HETEROGENEITY, 0.0, [index, PEERS], SEED))
-        .collect()
-}
-
-fn gradient(of: &Quadratic, x: &[f64]) -> Vec<f64> {
-    let (curvature, center) = of.own();
-    let pairs = curvature.iter().zip(center).zip(x);
-    pairs
-        .map(|((k, c), x)| f64::from(*k) * (x - f64::from(*c)))
         .collect()
 }
 
@@ -175,118 +158,42 @@ fn corrections_come_piece_by_piece() {
     assert!(CorrectionKind::none().build(3, 0.1).is_none());
 }
 
-#[test]
-fn corrections_that_cannot_work_are_refused() {
-    for (preset, text, words) in [
-        (
-            "bsp",
-            "correction = \"fed-prox\"",
-            ["pull to the anchor", "or use contribution"],
-        ),
-        (
-            "d-psgd",
-            "correction = \"fed-prox\"",
-            ["pull to the anchor", "or use contribution"],
-        ),
-        (
-            "none",
-            "correction = \"fed-prox\"",
-            ["without an exchange", "all-reduce"],
-        ),
-        (
-            "diloco",
-            "correction = \"quasi-global\"",
-            ["gossip", "slow-mo"],
-        ),
-        (
-            "d-psgd",
-            "correction = \"quasi-global\"\nmomentum = 0.5",
-            ["replaces the momentum", "\"sgd\""],
-        ),
-        ("fedprox", "mu = 0", ["`inner.mu`", "above 0"]),
-        ("fedprox", "beta = 0.5", ["`inner.beta`", "`fed-prox`"]),
-        ("fedavg", "mu = 0.5", ["`inner.mu`", "`none`"]),
-    ] {
-        let error = Strategy::parse(&format!("[inner]\n{text}"), Some(preset)).unwrap_err();
-        let said = error.to_string();
-        assert!(
-            words.iter().all(|word| said.contains(word)),
-            "{preset}: {said}"
-        );
-    }
-}
-
 const MOMENTUM: &str = "preset = \"d-psgd\"\n[inner]\ncorrection = \"quasi-global\"";
 
 fn executor() -> Executor {
     let strategy: Strategy = MOMENTUM.parse().unwrap();
-    let trainer = ToyTask::quadratic(DIM).build(0, 2, SEED);
-    let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
-    let parts = Parts::new(&strategy, &plan.unwrap(), DIM);
-    Executor::new(trainer, parts, Box::new(Still))
+    orders::executor(&strategy, ToyTask::quadratic(DIM).build(0, 2, SEED))
 }
 
 /// A round of gossip with a single peer: half is sent and returns.
 fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
     let (round, fragment, budget) = (Round(round), FragmentId(0), StepBudget::Steps(2));
-    let slice = SliceId {
-        round,
-        fragment,
-        shard: 0,
-        part: Part::Contribution,
-        origin: peer(0),
-        attempt: murmurate_protocol::Attempt(0),
-    };
+    let slice = orders::slice(round, fragment, Part::Contribution);
     let orders = [
-        Order::Train {
-            round,
-            budget,
-            cut: true,
-            peers: Participants::alone(PeerId::from_bytes([1; 32])),
-            blocks: None,
-            rules: TrainingRules::default(),
+        orders::train(round, budget),
+        orders::encode(StoreId::Local, slice),
+        Order::Combine {
+            piece: Piece::whole(fragment),
+            how: Combination::Mix {
+                round,
+                keep: 0.5,
+                inputs: vec![(slice, 0.5)],
+            },
         },
-        Order::Encode {
-            store: StoreId::Local,
-            slice,
-            of: 1,
-        },
-        Order::Mix {
-            round,
-            fragment,
-            keep: 0.5,
-            inputs: vec![(slice, 0.5)],
-        },
-        Order::Apply {
-            round,
-            fragment,
-            aggregates: Vec::new(),
-            keep_local: false,
-            rules: TrainingRules::default(),
-        },
+        orders::apply(round, fragment, Vec::new()),
     ];
-    for order in &orders {
-        if let Some(Done::Failed(error)) = executor.perform(order, store) {
-            panic!("{order:?}: {error}");
-        }
-    }
+    orders::perform(executor, store, &orders);
     executor.anchor().to_vec()
-}
-
-fn saved(executor: &mut Executor) -> MemoryState {
-    let mut state = MemoryState::default();
-    executor.save(&mut state).unwrap();
-    state
 }
 
 #[test]
 fn a_restored_momentum_goes_on_to_the_bit() {
     let (mut first, store) = (executor(), Store::default());
     (0..4).for_each(|at| _ = round(&mut first, &store, at));
-    let state = saved(&mut first);
+    let state = orders::saved(&mut first);
     let mut again = executor();
     again.restore(&state).unwrap();
-    assert_eq!(saved(&mut again), state);
+    assert_eq!(orders::saved(&mut again), state);
     for at in 4..9 {
         let [one, other] = [&mut first, &mut again].map(|e| round(e, &store, at));
         assert_eq!(one, other, "round {at}");
@@ -301,16 +208,16 @@ fn a_damaged_momentum_is_refused_and_changes_nothing() {
         ("trainer.correction.state", false),
         ("trainer.correction.steps", true),
     ] {
-        let mut damaged = saved(&mut donor);
+        let mut damaged = orders::saved(&mut donor);
         match short {
             true => damaged.bytes(name, &[1, 2]).unwrap(),
             false => damaged.tensor(name, &[f32::NAN; 2 * DIM]).unwrap(),
         }
         let mut restored = executor();
         round(&mut restored, &store, 0);
-        let before = saved(&mut restored);
+        let before = orders::saved(&mut restored);
         let error = restored.restore(&damaged).unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
-        assert!(saved(&mut restored) == before, "{name}");
+        assert!(orders::saved(&mut restored) == before, "{name}");
     }
 }

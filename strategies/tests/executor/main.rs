@@ -1,4 +1,5 @@
 //! Real peers with real Executors over a network in memory: every exchange, and what all of them share.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 mod agreed;
 mod at_hand;

@@ -1,32 +1,25 @@
 //! Overlap, with peers and Executors together: what staggered fragments are equal to, and what late
 //! results do, against a reference of its own in f64.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::store::{Still, Store};
-use crate::common::{Make, Swarm, peer};
+use crate::common::store::Store;
+use crate::common::{Make, Swarm, orders, peer, quadratic};
 use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget,
-    StoreId, TrainingRules,
+    Done, FragmentId, Order, Part, Participants, PeerId, Round, SliceId, StepBudget, StoreId,
+    TrainingRules,
 };
 use murmurate_strategies::Layout;
-use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::executor::Executor;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::slices::SliceStore;
-use murmurate_strategies::state::MemoryState;
-use murmurate_strategies::toy::{Objective, Quadratic, ToyTask};
+use murmurate_strategies::toy::{Objective, Quadratic};
 
 const DIM: usize = 203;
 const PEERS: usize = 3;
 
 /// A quadratic without noise: every coordinate goes its way whatever the others do.
 fn separable() -> Make {
-    let task = ToyTask::Quadratic {
-        dim: DIM,
-        heterogeneity: 1.0,
-        noise: 0.0,
-        inner: InnerKind::sgd(0.1),
-    };
+    let task = quadratic(DIM, 1.0, InnerKind::sgd(0.1));
     Box::new(move |index| task.build(index, PEERS, 11))
 }
 
@@ -311,22 +304,11 @@ fn a_delayed_gradient_is_that_of_the_parameters_one_inner_step_ago() {
 
 fn executor(text: &str) -> Executor {
     let strategy: Strategy = text.parse().unwrap();
-    let trainer = separable()(0);
-    let run = RunId::from_bytes([1; 32]);
-    let plan = strategy.plan(run, trainer.layout(), 0).unwrap();
-    let parts = Parts::new(&strategy, &plan, DIM);
-    Executor::new(trainer, parts, Box::new(Still))
+    orders::executor(&strategy, separable()(0))
 }
 
 fn slice(round: u64, fragment: u16, part: Part) -> SliceId {
-    SliceId {
-        round: Round(round),
-        fragment: FragmentId(fragment),
-        shard: 0,
-        part,
-        origin: peer(0),
-        attempt: murmurate_protocol::Attempt(0),
-    }
+    orders::slice(Round(round), FragmentId(fragment), part)
 }
 
 fn train(round: u64, steps: u32, cut: bool) -> Order {
@@ -350,29 +332,14 @@ fn one_round(executor: &mut Executor, store: &Store, round: u64) {
         slice(round, 0, Part::Contribution),
         slice(round, 0, Part::Aggregate),
     );
-    let encode = |store, slice| Order::Encode {
-        store,
-        slice,
-        of: 1,
-    };
+    let encode = orders::encode;
     for order in [
         train(round, 3, true),
         train(round + 1, 2, false),
         encode(StoreId::Local, own),
-        Order::Reduce {
-            fragment: FragmentId(0),
-            shard: 0,
-            of: 1,
-            inputs: vec![(own, 8.0)],
-        },
+        orders::reduce(FragmentId(0), vec![(own, 8.0)]),
         encode(StoreId::Shard(0), reduced),
-        Order::Apply {
-            round: Round(round),
-            fragment: FragmentId(0),
-            aggregates: vec![reduced],
-            keep_local: false,
-            rules: TrainingRules::default(),
-        },
+        orders::apply(Round(round), FragmentId(0), vec![reduced]),
     ] {
         executor.perform(&order, store);
     }
@@ -381,14 +348,7 @@ fn one_round(executor: &mut Executor, store: &Store, round: u64) {
 /// What fragment 0's contribution is after a whole round's inner steps.
 fn next_contribution(executor: &mut Executor, store: &Store, round: u64) -> Vec<u8> {
     let own = slice(round, 0, Part::Contribution);
-    for order in [
-        train(round, 6, true),
-        Order::Encode {
-            store: StoreId::Local,
-            slice: own,
-            of: 1,
-        },
-    ] {
+    for order in [train(round, 6, true), orders::encode(StoreId::Local, own)] {
         executor.perform(&order, store);
     }
     store.get(&own).unwrap().to_vec()
@@ -401,14 +361,10 @@ fn a_delta_that_was_left_behind_comes_back_with_a_void_round_and_with_a_restart(
     for order in [train(0, 3, true), train(1, 2, false)] {
         whole.perform(&order, &store);
     }
-    let mut state = MemoryState::default();
-    whole.save(&mut state).unwrap();
+    let state = orders::saved(&mut whole);
     let mut again = executor(text);
     again.restore(&state).unwrap();
-    let void = Order::Void {
-        round: Round(0),
-        fragment: FragmentId(0),
-    };
+    let void = orders::void(Round(0), FragmentId(0));
     whole.perform(&void, &store);
     let voided = next_contribution(&mut whole, &store, 1);
     assert_eq!(voided, next_contribution(&mut again, &store, 1));
@@ -463,8 +419,7 @@ fn the_private_momentum_of_eager_updates_survives_a_restart_bit_by_bit() {
     let text = "preset = \"eager-diloco\"\n[overlap]\nfragments = 1\nlate_steps = 2\n";
     let (mut whole, store) = (executor(text), Store::default());
     one_round(&mut whole, &store, 0);
-    let mut state = MemoryState::default();
-    whole.save(&mut state).unwrap();
+    let state = orders::saved(&mut whole);
     let mut again = executor(text);
     again.restore(&state).unwrap();
     let ends = [&mut whole, &mut again].map(|executor| {
@@ -483,19 +438,14 @@ fn what_was_trained_ahead_and_what_has_no_turn_outlive_a_restart_to_the_bit() {
         );
         let (mut whole, store) = (executor(&text), Store::default());
         one_round(&mut whole, &store, 0);
-        let mut state = MemoryState::default();
-        whole.save(&mut state).unwrap();
+        let state = orders::saved(&mut whole);
         let mut again = executor(&text);
         again.restore(&state).unwrap();
         let mut cuts = [&mut whole, &mut again].map(|executor| {
             executor.perform(&train(1, 6, true), &store);
             let encoded = [0, 1].map(|fragment| {
                 let slice = slice(1, fragment, Part::Contribution);
-                let order = Order::Encode {
-                    store: StoreId::Local,
-                    slice,
-                    of: 1,
-                };
+                let order = orders::encode(StoreId::Local, slice);
                 executor.perform(&order, &store);
                 store.get(&slice).unwrap()
             });

@@ -1,12 +1,11 @@
 //! Every preset as it ships, with real peers and Executors: it has a plan, and four peers whose data
 //! differ find the common optimum of the quadratic task. The linear models are in `spectra.rs`.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::Swarm;
+use crate::common::{Swarm, quadratic};
 use murmurate_protocol::RunId;
 use murmurate_strategies::Layout;
 use murmurate_strategies::grid::{Strategy, registry};
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::Quadratic;
 use rayon::prelude::*;
 
 const PEERS: usize = 4;
@@ -17,12 +16,7 @@ const SEED: u64 = 3;
 /// left is the method's own.
 fn loss(preset: &str, heterogeneity: f64, rounds: u64) -> f64 {
     let strategy = Strategy::preset(preset).unwrap();
-    let task = ToyTask::Quadratic {
-        dim: DIM,
-        heterogeneity,
-        noise: 0.0,
-        inner: *strategy.inner_kind(),
-    };
+    let task = quadratic(DIM, heterogeneity, *strategy.inner_kind());
     let make = Box::new(move |index| task.build(index, PEERS, SEED));
     let mut swarm = Swarm::new(&format!("preset = \"{preset}\""), PEERS, 0, make);
     for at in (0..=rounds).step_by(200).skip(1) {

@@ -1,16 +1,15 @@
 //! Schedules of the inner learning rate, carried out by real peers and Executors: the rates that inner
 //! steps take, for deltas and for gradients, and after a restart.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::store::{Still, Store};
-use crate::common::{Swarm, peer};
+use crate::common::{Swarm, gradient, orders, peer, quadratic};
 use murmurate_protocol::{
-    Done, Evaluation, InnerStep, Order, Participants, Round, RunId, StepBudget, TrainingRules,
+    Combination, Done, Evaluation, InnerStep, Order, Piece, Round, RunId, StepBudget,
 };
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::{InnerKind, InnerOptimizer};
-use murmurate_strategies::state::{MemoryState, StateError, StateSink, StateSource};
+use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use std::f64::consts::PI;
@@ -35,20 +34,11 @@ fn cosine(time: f64) -> f64 {
 }
 
 fn task(strategy: &str) -> ToyTask {
-    ToyTask::Quadratic {
-        dim: DIM,
-        heterogeneity: HETEROGENEITY,
-        noise: 0.0,
-        inner: *strategy.parse::<Strategy>().unwrap().inner_kind(),
-    }
-}
-
-fn gradient(of: &Quadratic, x: &[f64]) -> Vec<f64> {
-    let (curvature, center) = of.own();
-    let pairs = curvature.iter().zip(center).zip(x);
-    pairs
-        .map(|((k, c), x)| f64::from(*k) * (x - f64::from(*c)))
-        .collect()
+    quadratic(
+        DIM,
+        HETEROGENEITY,
+        *strategy.parse::<Strategy>().unwrap().inner_kind(),
+    )
 }
 
 /// Rounds of all peers together, each peer with this number of inner steps; `rate(round, step)`.
@@ -119,27 +109,16 @@ fn executor(text: &str) -> Executor {
 /// Trains a round alone and makes what was trained the anchor.
 fn round(executor: &mut Executor, round: u64) -> Vec<f32> {
     let (store, round) = (Store::default(), Round(round));
-    let train = Order::Train {
-        round,
-        budget: StepBudget::Steps(4),
-        cut: true,
-        peers: Participants::alone(peer(0)),
-        blocks: None,
-        rules: TrainingRules::default(),
+    let train = orders::train(round, StepBudget::Steps(4));
+    let mix = Order::Combine {
+        piece: Piece::whole(murmurate_protocol::FragmentId(0)),
+        how: Combination::Mix {
+            round,
+            keep: 1.0,
+            inputs: Vec::new(),
+        },
     };
-    let mix = Order::Mix {
-        round,
-        fragment: murmurate_protocol::FragmentId(0),
-        keep: 1.0,
-        inputs: Vec::new(),
-    };
-    let apply = Order::Apply {
-        round,
-        fragment: murmurate_protocol::FragmentId(0),
-        aggregates: Vec::new(),
-        keep_local: false,
-        rules: TrainingRules::default(),
-    };
+    let apply = orders::apply(round, murmurate_protocol::FragmentId(0), Vec::new());
     for order in [train, mix, apply] {
         if let Some(Done::Failed(error)) = executor.perform(&order, &store) {
             panic!("{error}");
@@ -158,8 +137,7 @@ fn a_restarted_peer_goes_on_at_the_rate_of_its_round() {
         );
         let mut first = executor(&text);
         (0..4).for_each(|at| _ = round(&mut first, at));
-        let mut state = MemoryState::default();
-        first.save(&mut state).unwrap();
+        let state = orders::saved(&mut first);
         let mut again = executor(&text);
         again.restore(&state).unwrap();
         for at in 4..10 {
@@ -246,29 +224,18 @@ fn tensors_by_pattern_do_not_decay() {
         let parts = Parts::new(&strategy, &plan.unwrap(), trainer.layout().len());
         let mut executor = Executor::new(trainer, parts, Box::new(Still));
         let store = Store::default();
-        let train = Order::Train {
-            round: Round(0),
-            budget: StepBudget::Steps(1),
-            cut: true,
-            peers: Participants::alone(peer(0)),
-            blocks: None,
-            rules: TrainingRules::default(),
-        };
+        let train = orders::train(Round(0), StepBudget::Steps(1));
         executor.perform(&train, &store);
-        let mix = Order::Mix {
-            round: Round(0),
-            fragment: murmurate_protocol::FragmentId(0),
-            keep: 1.0,
-            inputs: Vec::new(),
+        let mix = Order::Combine {
+            piece: Piece::whole(murmurate_protocol::FragmentId(0)),
+            how: Combination::Mix {
+                round: Round(0),
+                keep: 1.0,
+                inputs: Vec::new(),
+            },
         };
         executor.perform(&mix, &store);
-        let apply = Order::Apply {
-            round: Round(0),
-            fragment: murmurate_protocol::FragmentId(0),
-            aggregates: Vec::new(),
-            keep_local: false,
-            rules: TrainingRules::default(),
-        };
+        let apply = orders::apply(Round(0), murmurate_protocol::FragmentId(0), Vec::new());
         executor.perform(&apply, &store);
         executor.anchor().to_vec()
     };
@@ -281,7 +248,7 @@ fn tensors_by_pattern_do_not_decay() {
 struct Idle {
     layout: Layout,
     values: Vec<f32>,
-    inner: Box<dyn InnerOptimizer>,
+    inner: InnerOptimizer,
 }
 
 impl Idle {
@@ -352,8 +319,7 @@ fn the_average_follows_the_anchor_and_comes_back_from_a_checkpoint() {
         Executor::new(trainer, parts, Box::new(Still))
     };
     let ema = |executor: &mut Executor| {
-        let mut state = MemoryState::default();
-        executor.save(&mut state).unwrap();
+        let state = orders::saved(executor);
         let mut values = vec![0.0; DIM];
         StateSource::tensor(&state, "ema", &mut values).unwrap();
         (state, values)
@@ -376,8 +342,7 @@ fn the_average_follows_the_anchor_and_comes_back_from_a_checkpoint() {
     // A checkpoint without it: the average begins at the anchor.
     let mut plain = executor(text);
     let anchor = round(&mut plain, 0);
-    let mut state = MemoryState::default();
-    plain.save(&mut state).unwrap();
+    let state = orders::saved(&mut plain);
     let mut later = averaged();
     later.restore(&state).unwrap();
     assert_eq!(ema(&mut later).1, anchor);

@@ -1,15 +1,14 @@
 //! States on their way: a newcomer that loads one and a daemon that restores one go on bit for bit;
 //! a damaged state is refused and changes nothing.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::peer;
-use crate::common::store::{Still, Store};
+use crate::common::store::Store;
+use crate::common::{orders, peer};
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, Settlement, SliceId,
-    StateId, StepBudget, StoreId, TrainingRules, WorkError,
+    Digest, Done, Ending, FragmentId, Order, Part, Round, Settlement, SliceId, StateId, StepBudget,
+    StoreId, TrainingRules, WorkError,
 };
-use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::executor::Executor;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::{MemoryState, StateError, StateSink, StateSource};
@@ -27,65 +26,28 @@ const STRATEGIES: [&str; 5] = [
 
 fn executor(text: &str, index: usize) -> Executor {
     let strategy: Strategy = text.parse().unwrap();
-    let trainer = ToyTask::quadratic(DIM).build(index, 2, 3);
-    let run = RunId::from_bytes([1; 32]);
-    let plan = strategy.plan(run, trainer.layout(), 0).unwrap();
-    let parts = Parts::new(&strategy, &plan, DIM);
-    Executor::new(trainer, parts, Box::new(Still))
+    orders::executor(&strategy, ToyTask::quadratic(DIM).build(index, 2, 3))
 }
 
 /// The orders of one round of a peer that is its own group; the anchor's digest at its end.
 fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
     let round = Round(round);
     let budget = StepBudget::Steps(3);
-    let slice = |part| SliceId {
-        round,
-        fragment: FRAGMENT,
-        shard: 0,
-        part,
-        origin: peer(0),
-        attempt: murmurate_protocol::Attempt(0),
-    };
+    let slice = |part| orders::slice(round, FRAGMENT, part);
     let (own, reduced) = (slice(Part::Contribution), slice(Part::Aggregate));
-    let encode = |store, slice| Order::Encode {
-        store,
-        slice,
-        of: 1,
-    };
+    let encode = orders::encode;
     let orders = [
-        Order::Train {
-            round,
-            budget,
-            cut: true,
-            peers: Participants::alone(PeerId::from_bytes([1; 32])),
-            blocks: None,
-            rules: TrainingRules::default(),
-        },
+        orders::train(round, budget),
         encode(StoreId::Local, own),
-        Order::Reduce {
-            fragment: FRAGMENT,
-            shard: 0,
-            of: 1,
-            inputs: vec![(own, 8.0)],
-        },
+        orders::reduce(FRAGMENT, vec![(own, 8.0)]),
         encode(StoreId::Shard(0), reduced),
-        Order::Apply {
-            round,
-            fragment: FRAGMENT,
-            aggregates: vec![reduced],
-            keep_local: false,
-            rules: TrainingRules::default(),
-        },
+        orders::apply(round, FRAGMENT, vec![reduced]),
         Order::Settle {
             slice: own,
             outcome: Settlement::Delivered,
         },
     ];
-    for order in &orders {
-        if let Some(Done::Failed(error)) = executor.perform(order, store) {
-            panic!("{order:?}: {error}");
-        }
-    }
+    orders::perform(executor, store, &orders);
     executor.digests()[0]
 }
 
@@ -94,12 +56,6 @@ fn rounds(executor: &mut Executor, store: &Store, count: u64) {
     for at in 0..count {
         round(executor, store, at);
     }
-}
-
-fn saved(executor: &mut Executor) -> MemoryState {
-    let mut state = MemoryState::default();
-    executor.save(&mut state).unwrap();
-    state
 }
 
 fn pinned(executor: &mut Executor, store: &Store, round: u64) -> StateId {
@@ -120,10 +76,10 @@ fn a_restored_executor_goes_on_to_the_bit() {
     for text in STRATEGIES {
         let (mut first, store) = (executor(text, 0), Store::default());
         rounds(&mut first, &store, 4);
-        let state = saved(&mut first);
+        let state = orders::saved(&mut first);
         let mut again = executor(text, 0);
         again.restore(&state).unwrap();
-        assert_eq!(saved(&mut again), state);
+        assert_eq!(orders::saved(&mut again), state);
         for r in 4..9 {
             let (one, other) = (round(&mut first, &store, r), round(&mut again, &store, r));
             assert_eq!(one, other, "{text} round {r}");
@@ -134,7 +90,7 @@ fn a_restored_executor_goes_on_to_the_bit() {
 /// What error feedback keeps.
 fn residual(executor: &mut Executor) -> Vec<f32> {
     let mut residual = vec![0.0; DIM];
-    let state = saved(executor);
+    let state = orders::saved(executor);
     state.tensor("residual", &mut residual).unwrap();
     residual
 }
@@ -147,19 +103,9 @@ fn a_round_that_is_void_before_it_encodes_leaves_the_residual_as_it_is() {
         let before = residual(&mut executor);
         assert!(before.iter().any(|e| *e != 0.0), "{text}");
         for order in [
-            Order::Train {
-                round: Round(1),
-                budget: StepBudget::Steps(3),
-                cut: true,
-                peers: Participants::alone(PeerId::from_bytes([1; 32])),
-                blocks: None,
-                rules: TrainingRules::default(),
-            },
+            orders::train(Round(1), StepBudget::Steps(3)),
             // No `Encode`: the group has not formed.
-            Order::Void {
-                round: Round(1),
-                fragment: FRAGMENT,
-            },
+            orders::void(Round(1), FRAGMENT),
         ] {
             executor.perform(&order, &store);
         }
@@ -185,21 +131,8 @@ fn a_loaded_state_brings_anchor_optimizer_and_clock() {
         );
         // The same reduction moves both to the same bits: the optimizer's state came along.
         let digest = round(&mut donor, &store, 4);
-        let reduced = SliceId {
-            round: Round(4),
-            fragment: FRAGMENT,
-            shard: 0,
-            part: Part::Aggregate,
-            origin: peer(0),
-            attempt: murmurate_protocol::Attempt(0),
-        };
-        let apply = Order::Apply {
-            round: Round(4),
-            fragment: FRAGMENT,
-            aggregates: vec![reduced],
-            keep_local: false,
-            rules: TrainingRules::default(),
-        };
+        let reduced = orders::slice(Round(4), FRAGMENT, Part::Aggregate);
+        let apply = orders::apply(Round(4), FRAGMENT, vec![reduced]);
         assert_eq!(
             newcomer.perform(&apply, &store),
             Some(Done::Applied {
@@ -223,36 +156,15 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
     let mut late = executor(text, 0);
     let train = |executor: &mut Executor, round, steps| {
         let budget = StepBudget::Steps(steps);
-        executor.perform(
-            &Order::Train {
-                round,
-                budget,
-                cut: true,
-                peers: Participants::alone(PeerId::from_bytes([1; 32])),
-                blocks: None,
-                rules: TrainingRules::default(),
-            },
-            &store,
-        );
+        executor.perform(&orders::train(round, budget), &store);
     };
     train(&mut late, Round(0), 3);
     let encode = |name: u64| {
         let slice = SliceId {
-            round: Round(name),
-            fragment: FRAGMENT,
-            shard: 0,
-            part: Part::Contribution,
             origin: peer(7),
-            attempt: murmurate_protocol::Attempt(0),
+            ..orders::slice(Round(name), FRAGMENT, Part::Contribution)
         };
-        (
-            Order::Encode {
-                store: StoreId::Local,
-                slice,
-                of: 1,
-            },
-            slice,
-        )
+        (orders::encode(StoreId::Local, slice), slice)
     };
     let values = |slice: &SliceId| crate::common::decode::decode(&store.get(slice).unwrap(), DIM);
     let (order, before) = encode(100);
@@ -266,7 +178,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
     let apply = Order::Apply {
         round: Round(0),
         fragment: FRAGMENT,
-        aggregates: vec![reduced.unwrap()],
+        ending: Ending::Apply(vec![reduced.unwrap()]),
         keep_local: true,
         rules: TrainingRules::default(),
     };
@@ -309,7 +221,7 @@ fn a_damaged_state_is_refused_and_changes_nothing() {
         }
         let mut newcomer = executor(text, 1);
         round(&mut newcomer, &store, 0);
-        let before = saved(&mut newcomer);
+        let before = orders::saved(&mut newcomer);
         for bytes in damaged {
             store.states.borrow_mut().insert(state, Bytes::from(bytes));
             let load = Order::Load { state };
@@ -318,7 +230,7 @@ fn a_damaged_state_is_refused_and_changes_nothing() {
                 matches!(done, Some(Done::Failed(WorkError::BadState { .. }))),
                 "{done:?}"
             );
-            assert!(saved(&mut newcomer) == before, "{text}");
+            assert!(orders::saved(&mut newcomer) == before, "{text}");
         }
     }
 }
@@ -382,12 +294,12 @@ fn a_damaged_checkpoint_is_refused_and_changes_nothing() {
     for text in STRATEGIES {
         let (mut donor, store) = (executor(text, 0), Store::default());
         rounds(&mut donor, &store, 3);
-        let whole = saved(&mut donor);
+        let whole = orders::saved(&mut donor);
         let mut names = Names::default();
         donor.save(&mut names).unwrap();
         let mut restored = executor(text, 0);
         round(&mut restored, &store, 0);
-        let before = saved(&mut restored);
+        let before = orders::saved(&mut restored);
         for name in &names.0 {
             for how in 0..3 {
                 let damaged = Damaged {
@@ -400,10 +312,13 @@ fn a_damaged_checkpoint_is_refused_and_changes_nothing() {
                     panic!("{text}: `{name}` damaged ({how}) was taken");
                 };
                 assert!(error.to_string().contains(name.as_str()), "{error}");
-                assert!(saved(&mut restored) == before, "{text}: {name} ({how})");
+                assert!(
+                    orders::saved(&mut restored) == before,
+                    "{text}: {name} ({how})"
+                );
             }
         }
         restored.restore(&whole).unwrap();
-        assert!(saved(&mut restored) == whole);
+        assert!(orders::saved(&mut restored) == whole);
     }
 }

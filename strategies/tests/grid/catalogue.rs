@@ -1,5 +1,4 @@
 //! What the lists say of methods is what the configuration does with them: keys, defaults, ranges.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::grid::{
     LATER, Method, Strategy, StrategyError, catalogue, find, registry,

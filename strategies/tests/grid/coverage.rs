@@ -2,7 +2,6 @@
 //! `docs/coverage.toml`; the tests check every file, test and choice that it names.
 //!
 //! `UPDATE_DOCS=1 cargo test -p murmurate-strategies --test grid coverage` writes the page.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::grid::{Strategy, catalogue};
 use serde::Deserialize;

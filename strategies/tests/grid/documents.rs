@@ -1,7 +1,6 @@
 //! The lists of presets in docs/strategies.md are those of the registry.
 //!
 //! `UPDATE_DOCS=1 cargo test -p murmurate-strategies --test grid documents` writes the first one.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::grid::registry::PRESETS;
 use std::collections::BTreeSet;

@@ -16,7 +16,6 @@
 //! and a new method changes none of them. A word that is also another thing's name is listed in
 //! [`NAMESAKES`] with what it is there. A codec made of others has a list of the names that it
 //! accepts ([`without_choices`]); a new codec changes no such list.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::compress::CODECS;
 use murmurate_strategies::grid::registry::EXCHANGES;
@@ -67,7 +66,7 @@ fn name_of(kind: &'static str) -> &'static str {
 }
 
 /// Files that mean another thing by a word.
-const NAMESAKES: [(&str, &[&str]); 14] = [
+const NAMESAKES: [(&str, &[&str]); 15] = [
     // The absence of anything: a preset, a correction, a rate limit, a member's fault.
     (
         "none",
@@ -98,6 +97,8 @@ const NAMESAKES: [(&str, &[&str]); 14] = [
     ("moshpit", &["strategies/src/grid/presets/"]),
     ("dgc", &["strategies/src/grid/presets/"]),
     ("qsgd", &["strategies/src/grid/presets/"]),
+    // A flag of `murmurate local`.
+    ("islands", &["node/src/local/options.rs"]),
     // Three codecs that random scenarios of presets use; those of the grid use the list.
     ("f32", &["sim/src/seeds/draw.rs"]),
     ("bf16", &["sim/src/seeds/draw.rs"]),

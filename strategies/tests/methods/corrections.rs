@@ -1,6 +1,5 @@
 //! Local corrections on peers whose data differ: each reaches the common optimum, or comes nearer, where
 //! the method that it corrects does not. They are driven as the train lane drives them.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_protocol::Round;
 use murmurate_strategies::correct::{Correction, CorrectionKind, Work};

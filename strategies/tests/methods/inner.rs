@@ -1,11 +1,9 @@
 //! Inner optimizers against their papers: a reference in f64 for each, and the optimum they reach.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use murmurate_protocol::InnerStep;
+use crate::Count;
 use murmurate_strategies::Layout;
 use murmurate_strategies::inner::{InnerKind, InnerOptimizer, Sends, orthogonal};
 use murmurate_strategies::toy::ToyTask;
-use murmurate_strategies::{Proceed, StepControl};
 
 /// A vector of zeros, a matrix, a vector, a tall tensor of four dimensions.
 fn layout() -> Layout {
@@ -43,10 +41,25 @@ fn gradient(step: usize, len: usize) -> Vec<f32> {
 
 const BETAS: [f64; 2] = [0.9, 0.99];
 
-/// Parameters by name.
-type Values<'a> = &'a [(&'a str, f64)];
 const EPS: f64 = 1e-6;
 const STEPS: usize = 30;
+
+/// An optimizer with two moments.
+fn adaptive(name: &str, lr: f64, eps: f64, more: &[(&str, f64)]) -> InnerKind {
+    let betas = BETAS.map(|beta| ("betas", beta));
+    let given = [&[("lr", lr), ("eps", eps)], &betas[..], more].concat();
+    InnerKind::new(name, &given).unwrap()
+}
+
+/// One with a momentum of 0.9.
+fn with_momentum(name: &str, lr: f64, weight_decay: f64) -> InnerKind {
+    let given = [
+        ("lr", lr),
+        ("momentum", 0.9),
+        ("weight_decay", weight_decay),
+    ];
+    InnerKind::new(name, &given).unwrap()
+}
 
 /// Takes inner steps; the pieces are whole tensors, in another order than the layout's.
 fn run(kind: InnerKind) -> Vec<f32> {
@@ -109,11 +122,7 @@ fn assert_close(kind: InnerKind, expected: &[f64]) {
 
 #[test]
 fn signum_follows_its_equation() {
-    let kind = InnerKind::new(
-        "signum",
-        &[("lr", 0.01), ("momentum", 0.9), ("weight_decay", 0.1)],
-    )
-    .unwrap();
+    let kind = with_momentum("signum", 0.01, 0.1);
     let sign = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
     let expected = reference(|_, _, x, g, m, _| {
         for i in 0..x.len() {
@@ -135,36 +144,24 @@ fn adam(t: usize, renewals: i32, g: f64, m: &mut f64, v: &mut f64, renew: bool) 
 
 #[test]
 fn frozen_adams_follow_their_equations() {
-    let kind = InnerKind::new(
+    let kind = adaptive(
         "one-bit-adam",
-        &[
-            ("lr", 0.01),
-            ("betas", BETAS[0]),
-            ("betas", BETAS[1]),
-            ("eps", EPS),
-            ("freeze", 12.0),
-            ("sends", 0.0),
-        ],
-    )
-    .unwrap();
+        0.01,
+        EPS,
+        &[("freeze", 12.0), ("sends", 0.0)],
+    );
     let expected = reference(|t, _, x, g, m, v| {
         for i in 0..x.len() {
             x[i] -= 0.01 * adam(t, t.min(12) as i32, g[i], &mut m[i], &mut v[i], t <= 12);
         }
     });
     assert_close(kind, &expected);
-    let kind = InnerKind::new(
+    let kind = adaptive(
         "zero-one-adam",
-        &[
-            ("lr", 0.01),
-            ("betas", BETAS[0]),
-            ("betas", BETAS[1]),
-            ("eps", EPS),
-            ("freeze", 2.0),
-            ("sends", 0.0),
-        ],
-    )
-    .unwrap();
+        0.01,
+        EPS,
+        &[("freeze", 2.0), ("sends", 0.0)],
+    );
     let renewals = [1, 2, 3, 5, 7, 11, 15, 23];
     let expected = reference(|t, _, x, g, m, v| {
         let count = renewals.iter().filter(|at| **at <= t).count() as i32;
@@ -179,38 +176,10 @@ fn frozen_adams_follow_their_equations() {
 /// gradient.
 #[test]
 fn momenta_that_lose_nothing_give_what_gradients_give() {
-    for zero_one in [false, true] {
-        let kind = |sends| {
-            let (lr, betas, eps) = (0.01, BETAS, EPS);
-            if zero_one {
-                let freeze = 2;
-                InnerKind::new(
-                    "zero-one-adam",
-                    &[
-                        ("lr", lr),
-                        ("betas", betas[0]),
-                        ("betas", betas[1]),
-                        ("eps", eps),
-                        ("freeze", freeze as f64),
-                        ("sends", sends as u8 as f64),
-                    ],
-                )
-                .unwrap()
-            } else {
-                let freeze = 12;
-                InnerKind::new(
-                    "one-bit-adam",
-                    &[
-                        ("lr", lr),
-                        ("betas", betas[0]),
-                        ("betas", betas[1]),
-                        ("eps", eps),
-                        ("freeze", freeze as f64),
-                        ("sends", sends as u8 as f64),
-                    ],
-                )
-                .unwrap()
-            }
+    for (name, freeze) in [("one-bit-adam", 12.0), ("zero-one-adam", 2.0)] {
+        let kind = |sends: Sends| {
+            let more = [("freeze", freeze), ("sends", f64::from(sends as u8))];
+            adaptive(name, 0.01, EPS, &more)
         };
         let len = 40;
         let (mut plain, mut momenta) = (
@@ -243,7 +212,7 @@ fn momenta_that_lose_nothing_give_what_gradients_give() {
             }
         }
         for (x, y) in x.iter().zip(&y) {
-            assert!((x - y).abs() < 1e-4, "{zero_one}: {x} is not {y}");
+            assert!((x - y).abs() < 1e-4, "{name}: {x} is not {y}");
         }
         assert!(x.iter().any(|x| (x - 0.5).abs() > 0.01), "they moved");
     }
@@ -251,29 +220,13 @@ fn momenta_that_lose_nothing_give_what_gradients_give() {
 
 #[test]
 fn an_adam_that_never_freezes_is_adam() {
-    let kind = InnerKind::new(
+    let kind = adaptive(
         "one-bit-adam",
-        &[
-            ("lr", 0.01),
-            ("betas", BETAS[0]),
-            ("betas", BETAS[1]),
-            ("eps", EPS),
-            ("freeze", 1000.0),
-            ("sends", 0.0),
-        ],
-    )
-    .unwrap();
-    let adam = InnerKind::new(
-        "adam-w",
-        &[
-            ("lr", 0.01),
-            ("betas", BETAS[0]),
-            ("betas", BETAS[1]),
-            ("eps", EPS),
-            ("weight_decay", 0.0),
-        ],
-    )
-    .unwrap();
+        0.01,
+        EPS,
+        &[("freeze", 1000.0), ("sends", 0.0)],
+    );
+    let adam = adaptive("adam-w", 0.01, EPS, &[("weight_decay", 0.0)]);
     assert_eq!(run(kind), run(adam));
 }
 
@@ -283,17 +236,7 @@ fn length(x: &[f64]) -> f64 {
 
 #[test]
 fn lamb_follows_its_equation() {
-    let kind = InnerKind::new(
-        "lamb",
-        &[
-            ("lr", 0.01),
-            ("betas", BETAS[0]),
-            ("betas", BETAS[1]),
-            ("eps", EPS),
-            ("weight_decay", 0.1),
-        ],
-    )
-    .unwrap();
+    let kind = adaptive("lamb", 0.01, EPS, &[("weight_decay", 0.1)]);
     let expected = reference(|t, _, x, g, m, v| {
         let u: Vec<f64> = (0..x.len())
             .map(|i| adam(t, t as i32, g[i], &mut m[i], &mut v[i], true) + 0.1 * x[i])
@@ -336,11 +279,7 @@ fn newton_schulz(u: &[f64], rows: usize, columns: usize) -> Vec<f64> {
 
 #[test]
 fn muon_follows_its_equation() {
-    let kind = InnerKind::new(
-        "muon",
-        &[("lr", 0.01), ("momentum", 0.9), ("weight_decay", 0.1)],
-    )
-    .unwrap();
+    let kind = with_momentum("muon", 0.01, 0.1);
     let shapes = [(1, 3), (4, 6), (1, 5), (7, 4)];
     let expected = reference(|t, at, x, g, m, v| {
         let (rows, columns) = shapes[at];
@@ -398,26 +337,10 @@ fn orthogonal_factors_have_singular_values_near_one() {
 #[test]
 #[should_panic(expected = "whole tensors")]
 fn a_piece_of_a_tensor_is_not_taken_for_a_tensor() {
-    let kind = InnerKind::new(
-        "muon",
-        &[("lr", 0.01), ("momentum", 0.9), ("weight_decay", 0.0)],
-    )
-    .unwrap();
+    let kind = with_momentum("muon", 0.01, 0.0);
     let mut optimizer = kind.build_for(&layout());
     optimizer.begin_step();
     optimizer.apply(0..10, &mut [0.0; 10], &[1.0; 10]);
-}
-
-struct Count(u64);
-
-impl StepControl for Count {
-    fn before(&mut self, step: InnerStep) -> Proceed {
-        if step.0 < self.0 {
-            Proceed::Go
-        } else {
-            Proceed::Stop
-        }
-    }
 }
 
 /// How far the worst parameter of a quadratic is from its optimum after 3000 inner steps.
@@ -442,36 +365,17 @@ fn off(inner: InnerKind) -> f32 {
 
 #[test]
 fn every_optimizer_comes_near_the_optimum_of_a_quadratic() {
-    let [first, second] = BETAS;
-    let adam = |lr, freeze| {
-        [
-            ("lr", lr),
-            ("betas", first),
-            ("betas", second),
-            ("eps", 1e-8),
-            ("freeze", freeze),
-            ("sends", 0.0),
-        ]
-    };
-    let momentum = |lr| [("lr", lr), ("momentum", 0.9), ("weight_decay", 0.0)];
-    let lamb = [
-        ("lr", 0.01),
-        ("betas", first),
-        ("betas", second),
-        ("eps", 1e-8),
-        ("weight_decay", 0.0),
-    ];
+    let adam = |name, freeze| adaptive(name, 0.02, 1e-8, &[("freeze", freeze), ("sends", 0.0)]);
     // A constant rate leaves those of constant length within a few of it.
-    let cases: [(f32, &str, Values<'_>); 5] = [
-        (0.05, "signum", &momentum(0.005)),
-        (0.05, "one-bit-adam", &adam(0.02, 50.0)),
-        (0.05, "zero-one-adam", &adam(0.02, 16.0)),
-        (0.1, "lamb", &lamb),
-        (0.1, "muon", &momentum(0.02)),
-    ];
-    for (near, name, values) in cases {
-        let worst = off(InnerKind::new(name, values).unwrap());
-        assert!(worst < near, "{name}: {worst} off");
+    for (near, kind) in [
+        (0.05, with_momentum("signum", 0.005, 0.0)),
+        (0.05, adam("one-bit-adam", 50.0)),
+        (0.05, adam("zero-one-adam", 16.0)),
+        (0.1, adaptive("lamb", 0.01, 1e-8, &[("weight_decay", 0.0)])),
+        (0.1, with_momentum("muon", 0.02, 0.0)),
+    ] {
+        let worst = off(kind);
+        assert!(worst < near, "{}: {worst} off", kind.name());
     }
 }
 
@@ -479,66 +383,31 @@ fn every_optimizer_comes_near_the_optimum_of_a_quadratic() {
 fn state_survives_saving_and_loading() {
     use murmurate_strategies::state::MemoryState;
     for kind in [
-        InnerKind::new(
-            "signum",
-            &[("lr", 0.1), ("momentum", 0.9), ("weight_decay", 0.0)],
-        )
-        .unwrap(),
-        InnerKind::new(
-            "one-bit-adam",
-            &[
-                ("lr", 0.1),
-                ("betas", BETAS[0]),
-                ("betas", BETAS[1]),
-                ("eps", EPS),
-                ("freeze", 5.0),
-                ("sends", 0.0),
-            ],
-        )
-        .unwrap(),
-        InnerKind::new(
+        with_momentum("signum", 0.1, 0.0),
+        adaptive("one-bit-adam", 0.1, EPS, &[("freeze", 5.0), ("sends", 0.0)]),
+        adaptive(
             "zero-one-adam",
-            &[
-                ("lr", 0.1),
-                ("betas", BETAS[0]),
-                ("betas", BETAS[1]),
-                ("eps", EPS),
-                ("freeze", 3.0),
-                ("sends", 0.0),
-            ],
-        )
-        .unwrap(),
-        InnerKind::new(
-            "lamb",
-            &[
-                ("lr", 0.1),
-                ("betas", BETAS[0]),
-                ("betas", BETAS[1]),
-                ("eps", EPS),
-                ("weight_decay", 0.1),
-            ],
-        )
-        .unwrap(),
-        InnerKind::new(
-            "muon",
-            &[("lr", 0.1), ("momentum", 0.9), ("weight_decay", 0.1)],
-        )
-        .unwrap(),
+            0.1,
+            EPS,
+            &[("freeze", 3.0), ("sends", 0.0)],
+        ),
+        adaptive("lamb", 0.1, EPS, &[("weight_decay", 0.1)]),
+        with_momentum("muon", 0.1, 0.1),
     ] {
         let layout = layout();
         let (mut whole, mut x) = (kind.build_for(&layout), start());
-        let step = |optimizer: &mut dyn InnerOptimizer, x: &mut [f32], at: usize| {
+        let step = |optimizer: &mut InnerOptimizer, x: &mut [f32], at: usize| {
             optimizer.begin_step();
             optimizer.apply(0..x.len(), x, &gradient(at, x.len()));
         };
-        (0..7).for_each(|at| step(&mut *whole, &mut x, at));
+        (0..7).for_each(|at| step(&mut whole, &mut x, at));
         let mut state = MemoryState::default();
         whole.save("inner", &mut state).unwrap();
         let (mut again, mut y) = (kind.build_for(&layout), x.clone());
         again.load("inner", &state).unwrap();
         for at in 7..12 {
-            step(&mut *whole, &mut x, at);
-            step(&mut *again, &mut y, at);
+            step(&mut whole, &mut x, at);
+            step(&mut again, &mut y, at);
         }
         assert_eq!(x, y, "{}", kind.name());
     }

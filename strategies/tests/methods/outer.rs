@@ -1,18 +1,45 @@
 //! Outer optimizers against their papers: a reference in f64 for each, their special cases, and the
 //! optimum they reach on a quadratic whose peers pull apart.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use murmurate_protocol::InnerStep;
+use crate::Count;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::outer::{
-    DelayedNesterov, NoLoCo, OuterKind, StalenessWeight, compensate_delay, elastic,
+    OuterKind, OuterOptimizer, StalenessWeight, compensate_delay, elastic,
 };
 use murmurate_strategies::state::MemoryState;
 use murmurate_strategies::toy::ToyTask;
-use murmurate_strategies::{Proceed, StepControl};
 
 const LEN: usize = 9;
 const ROUNDS: usize = 30;
+
+fn optimizer(name: &str, given: &[(&str, f64)]) -> OuterKind {
+    OuterKind::new(name, given).unwrap()
+}
+
+const BETAS: [f64; 2] = [0.9, 0.99];
+
+/// FedAdam or FedYogi.
+fn fed_opt(name: &str, lr: f64, eps: f64) -> OuterKind {
+    let [first, second] = BETAS;
+    optimizer(
+        name,
+        &[
+            ("lr", lr),
+            ("betas", first),
+            ("betas", second),
+            ("eps", eps),
+        ],
+    )
+}
+
+/// Slow momentum with a penalty for what is late, and a clip.
+fn co2(lr: f64, momentum: f64, penalty: f64, clip: f64) -> OuterKind {
+    let rates = [("lr", lr), ("momentum", momentum)];
+    optimizer(
+        "co2",
+        &[&rates[..], &[("penalty", penalty), ("clip", clip)]].concat(),
+    )
+}
 
 fn delta(round: usize) -> Vec<f32> {
     (0..LEN)
@@ -66,7 +93,7 @@ fn reference(first: [f64; 2], step: impl Fn(&mut f64, f64, &mut [f64; 2])) -> Ve
 
 #[test]
 fn slow_mo_follows_its_equation() {
-    let found = run(OuterKind::new("slow-mo", &[("lr", 0.8), ("momentum", 0.6)]).unwrap());
+    let found = run(optimizer("slow-mo", &[("lr", 0.8), ("momentum", 0.6)]));
     let expected = reference([0.0; 2], |x, d, s| {
         s[0] = 0.6 * s[0] - d;
         *x -= 0.8 * s[0];
@@ -78,23 +105,14 @@ fn slow_mo_follows_its_equation() {
         *x += s[0];
     });
     assert_close("BMUF", &found, &bmuf);
-    let plain = run(OuterKind::new("slow-mo", &[("lr", 1.0), ("momentum", 0.0)]).unwrap());
+    let plain = run(optimizer("slow-mo", &[("lr", 1.0), ("momentum", 0.0)]));
     assert_eq!(plain, run(OuterKind::average()));
 }
 
 #[test]
 fn co2_follows_its_equation_and_is_slow_momentum_without_penalty_and_clip() {
     let (lr, momentum) = (0.8, 0.6);
-    let found = run(OuterKind::new(
-        "co2",
-        &[
-            ("lr", lr),
-            ("momentum", momentum),
-            ("penalty", 1.5),
-            ("clip", 0.9),
-        ],
-    )
-    .unwrap());
+    let found = run(co2(lr, momentum, 1.5, 0.9));
     let (mut x, mut u) = ([0.5; LEN], [0.0f64; LEN]);
     let norm = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().sqrt();
     let mut clipped = 0;
@@ -112,19 +130,10 @@ fn co2_follows_its_equation_and_is_slow_momentum_without_penalty_and_clip() {
     }
     assert!(clipped > 0, "the clip is part of what is compared");
     assert_close("co2", &found, &x);
-    let plain = OuterKind::new(
-        "co2",
-        &[
-            ("lr", lr),
-            ("momentum", momentum),
-            ("penalty", 0.0),
-            ("clip", 1e30),
-        ],
-    )
-    .unwrap();
+    let plain = co2(lr, momentum, 0.0, 1e30);
     assert_eq!(
         run(plain),
-        run(OuterKind::new("slow-mo", &[("lr", lr), ("momentum", momentum)]).unwrap())
+        run(optimizer("slow-mo", &[("lr", lr), ("momentum", momentum)]))
     );
 }
 
@@ -138,42 +147,22 @@ fn fed_opt_follows_its_equations() {
             *x += lr * s[0] / (s[1].sqrt() + eps);
         })
     };
-    let betas = [0.9, 0.99];
     assert_close(
         "fed-adagrad",
-        &run(OuterKind::new(
+        &run(optimizer(
             "fed-adagrad",
             &[("lr", lr), ("momentum", 0.3), ("eps", eps)],
-        )
-        .unwrap()),
+        )),
         &adapt(0.3, |v, s| v + s),
     );
     assert_close(
         "fed-adam",
-        &run(OuterKind::new(
-            "fed-adam",
-            &[
-                ("lr", lr),
-                ("betas", betas[0]),
-                ("betas", betas[1]),
-                ("eps", eps),
-            ],
-        )
-        .unwrap()),
+        &run(fed_opt("fed-adam", lr, eps)),
         &adapt(0.9, |v, s| 0.99 * v + 0.01 * s),
     );
     assert_close(
         "fed-yogi",
-        &run(OuterKind::new(
-            "fed-yogi",
-            &[
-                ("lr", lr),
-                ("betas", betas[0]),
-                ("betas", betas[1]),
-                ("eps", eps),
-            ],
-        )
-        .unwrap()),
+        &run(fed_opt("fed-yogi", lr, eps)),
         &adapt(0.9, |v, s| {
             v - 0.01 * s * if v == s { 0.0 } else { (v - s).signum() }
         }),
@@ -182,44 +171,16 @@ fn fed_opt_follows_its_equations() {
 
 #[test]
 fn state_survives_saving_and_loading() {
-    let (lr, eps, betas) = (0.05, 1e-3, [0.9, 0.99]);
+    let (lr, eps) = (0.05, 1e-3);
     for kind in [
-        OuterKind::new("slow-mo", &[("lr", lr), ("momentum", 0.5)]).unwrap(),
-        OuterKind::new(
-            "co2",
-            &[
-                ("lr", lr),
-                ("momentum", 0.5),
-                ("penalty", 1.0),
-                ("clip", 1.0),
-            ],
-        )
-        .unwrap(),
-        OuterKind::new(
+        optimizer("slow-mo", &[("lr", lr), ("momentum", 0.5)]),
+        co2(lr, 0.5, 1.0, 1.0),
+        optimizer(
             "fed-adagrad",
             &[("lr", lr), ("momentum", 0.0), ("eps", eps)],
-        )
-        .unwrap(),
-        OuterKind::new(
-            "fed-adam",
-            &[
-                ("lr", lr),
-                ("betas", betas[0]),
-                ("betas", betas[1]),
-                ("eps", eps),
-            ],
-        )
-        .unwrap(),
-        OuterKind::new(
-            "fed-yogi",
-            &[
-                ("lr", lr),
-                ("betas", betas[0]),
-                ("betas", betas[1]),
-                ("eps", eps),
-            ],
-        )
-        .unwrap(),
+        ),
+        fed_opt("fed-adam", lr, eps),
+        fed_opt("fed-yogi", lr, eps),
     ] {
         let mut whole = kind.build(LEN);
         let mut anchor = vec![0.5; LEN];
@@ -237,12 +198,20 @@ fn state_survives_saving_and_loading() {
     }
 }
 
+/// A center after arrivals of all its values.
+fn arrivals(every: f64, spread: f64) -> Vec<f32> {
+    let rates = [("lr", 0.7), ("momentum", 0.9)];
+    let given = [&rates[..], &[("every", every), ("spread", spread)]].concat();
+    let kind = OuterKind::new("delayed-nesterov", &given).unwrap();
+    let (mut outer, mut center) = (kind.build(LEN), vec![0.5; LEN]);
+    (0..ROUNDS).for_each(|round| outer.apply(0..LEN, &mut center, &mut delta(round)));
+    center
+}
+
 #[test]
 fn delayed_nesterov_follows_its_equation() {
     for (every, spread) in [(1u32, 0.0), (4, 0.0), (4, 0.25), (3, 0.1)] {
-        let mut outer = DelayedNesterov::new(LEN, 0.7, 0.9, every, spread as f32);
-        let mut center = vec![0.5; LEN];
-        (0..ROUNDS).for_each(|round| outer.arrive(&mut center, &delta(round)));
+        let center = arrivals(f64::from(every), spread);
         let n = f64::from(every);
         let expected: Vec<f64> = (0..LEN)
             .map(|i| {
@@ -263,10 +232,8 @@ fn delayed_nesterov_follows_its_equation() {
             .collect();
         assert_close("delayed nesterov", &center, &expected);
     }
-    let mut outer = DelayedNesterov::new(LEN, 0.7, 0.9, 1, 0.0);
-    let mut center = vec![0.5; LEN];
-    (0..ROUNDS).for_each(|round| outer.arrive(&mut center, &delta(round)));
-    let nesterov = run(OuterKind::new("nesterov", &[("lr", 0.7), ("momentum", 0.9)]).unwrap());
+    let center = arrivals(1.0, 0.0);
+    let nesterov = run(optimizer("nesterov", &[("lr", 0.7), ("momentum", 0.9)]));
     let nesterov: Vec<f64> = nesterov.into_iter().map(f64::from).collect();
     assert_close("one arrival a round", &center, &nesterov);
 }
@@ -327,18 +294,6 @@ fn delay_compensation_is_nearer_to_the_present_gradient() {
     assert_eq!(same, late);
 }
 
-struct Count(u64);
-
-impl StepControl for Count {
-    fn before(&mut self, step: InnerStep) -> Proceed {
-        if step.0 < self.0 {
-            Proceed::Go
-        } else {
-            Proceed::Stop
-        }
-    }
-}
-
 const PEERS: usize = 8;
 const DIM: usize = 12;
 
@@ -378,62 +333,48 @@ fn every_outer_optimizer_reaches_the_common_optimum() {
     for (kind, near) in [
         (OuterKind::average(), 1e-3),
         (
-            OuterKind::new("slow-mo", &[("lr", 1.0), ("momentum", 0.5)]).unwrap(),
+            optimizer("slow-mo", &[("lr", 1.0), ("momentum", 0.5)]),
+            1e-4,
+        ),
+        (co2(1.0, 0.5, 1.0, 1.0), 1e-4),
+        (
+            optimizer("nesterov", &[("lr", 0.7), ("momentum", 0.9)]),
             1e-4,
         ),
         (
-            OuterKind::new(
-                "co2",
-                &[
-                    ("lr", 1.0),
-                    ("momentum", 0.5),
-                    ("penalty", 1.0),
-                    ("clip", 1.0),
-                ],
-            )
-            .unwrap(),
-            1e-4,
-        ),
-        (
-            OuterKind::new("nesterov", &[("lr", 0.7), ("momentum", 0.9)]).unwrap(),
-            1e-4,
-        ),
-        (
-            OuterKind::new(
+            optimizer(
                 "fed-adagrad",
                 &[("lr", 0.3), ("momentum", 0.0), ("eps", 1e-3)],
-            )
-            .unwrap(),
+            ),
             1e-2,
         ),
         // A constant rate leaves the adaptive ones within it.
-        (
-            OuterKind::new(
-                "fed-adam",
-                &[("lr", 0.01), ("betas", 0.9), ("betas", 0.99), ("eps", 1e-3)],
-            )
-            .unwrap(),
-            2e-2,
-        ),
-        (
-            OuterKind::new(
-                "fed-yogi",
-                &[("lr", 0.01), ("betas", 0.9), ("betas", 0.99), ("eps", 1e-3)],
-            )
-            .unwrap(),
-            2e-2,
-        ),
+        (fed_opt("fed-adam", 0.01, 1e-3), 2e-2),
+        (fed_opt("fed-yogi", 0.01, 1e-3), 2e-2),
     ] {
         let off = rounds(kind, 800);
         assert!(off < near, "{kind:?}: {off} off");
     }
     // Linear convergence: momentum makes it faster on the flat directions.
     let plain = rounds(OuterKind::average(), 60);
-    let heavy = rounds(
-        OuterKind::new("slow-mo", &[("lr", 1.0), ("momentum", 0.5)]).unwrap(),
-        60,
-    );
+    let heavy = rounds(optimizer("slow-mo", &[("lr", 1.0), ("momentum", 0.5)]), 60);
     assert!(heavy < 0.2 * plain, "{heavy} {plain}");
+}
+
+/// Moves the anchor of one of a pair, as the Executor does: `beta` times the mean delta, and `gamma` times
+/// the difference to the mean anchor. A delta and an anchor of each.
+fn mix(
+    outer: &mut OuterOptimizer,
+    [beta, gamma]: [f32; 2],
+    anchor: &mut [f32],
+    own: (&[f32], &[f32]),
+    other: (&[f32], &[f32]),
+) {
+    let mean = |a: &[f32], b: &[f32], i: usize| 0.5 * (a[i] + b[i]);
+    let mut delta: Vec<f32> = (0..anchor.len())
+        .map(|i| beta * mean(own.0, other.0, i) + gamma * (mean(own.1, other.1, i) - anchor[i]))
+        .collect();
+    outer.apply(0..anchor.len(), anchor, &mut delta);
 }
 
 #[test]
@@ -445,9 +386,9 @@ fn no_lo_co_brings_pairs_together_at_the_optimum() {
         inner: InnerKind::sgd(0.02),
     };
     let mut peers: Vec<_> = (0..PEERS).map(|i| task.build(i, PEERS, 1)).collect();
-    let mut outers: Vec<NoLoCo> = (0..PEERS)
-        .map(|_| NoLoCo::new(DIM, 0.5, 0.7, 0.7))
-        .collect();
+    let rates = [("momentum", 0.5), ("lr", 0.7), ("pull", 0.7)];
+    let kind = OuterKind::new("no-lo-co", &rates).unwrap();
+    let mut outers: Vec<_> = (0..PEERS).map(|_| kind.build(DIM)).collect();
     let mut anchors: Vec<Vec<f32>> = (0..PEERS).map(|i| vec![i as f32 - 3.0; DIM]).collect();
     for round in 0..4000usize {
         let mut deltas = Vec::new();
@@ -466,7 +407,8 @@ fn no_lo_co_brings_pairs_together_at_the_optimum() {
         let old = anchors.clone();
         for (i, (outer, anchor)) in outers.iter_mut().zip(&mut anchors).enumerate() {
             let j = i ^ (1 << (round % 3));
-            outer.mix(anchor, &[&deltas[i], &deltas[j]], &[&old[i], &old[j]]);
+            let (own, other) = ((&deltas[i][..], &old[i][..]), (&deltas[j][..], &old[j][..]));
+            mix(outer, [0.7, 0.7], anchor, own, other);
         }
     }
     let optimum = task.optimum(PEERS, 1);
@@ -477,8 +419,10 @@ fn no_lo_co_brings_pairs_together_at_the_optimum() {
         }
     }
     // Special case: alpha 0, beta = gamma = 1 is the mean of the parameters.
-    let mut plain = NoLoCo::new(1, 0.0, 1.0, 1.0);
+    let rates = [("momentum", 0.0), ("lr", 1.0), ("pull", 1.0)];
+    let mut plain = OuterKind::new("no-lo-co", &rates).unwrap().build(1);
     let mut anchor = [2.0];
-    plain.mix(&mut anchor, &[&[0.5], &[-1.5]], &[&[2.0], &[6.0]]);
+    let (own, other) = ((&[0.5][..], &[2.0][..]), (&[-1.5][..], &[6.0][..]));
+    mix(&mut plain, [1.0, 1.0], &mut anchor, own, other);
     assert_eq!(anchor, [3.5]);
 }

@@ -5,8 +5,9 @@
 //! converges exactly if the spectral radius of that map is below one. The models are built from the
 //! shipped presets: their learning rates, rounds, topologies.
 
+use crate::Count;
 use murmurate_protocol::{
-    CopyPlan, Dealing, ExchangeKind, Grouping, InnerStep, Round, RunId, SpanningTree, StepBudget,
+    CopyPlan, Dealing, ExchangeKind, Grouping, Round, RunId, SpanningTree, StepBudget,
 };
 use murmurate_strategies::executor::Blend;
 use murmurate_strategies::grid::Strategy;
@@ -16,7 +17,6 @@ use murmurate_strategies::topology::{
     OnePeerExponential, Ring, TopologyKind, eigenvalues, mixing_matrix,
 };
 use murmurate_strategies::toy::{Quadratic, ToyTask};
-use murmurate_strategies::{Proceed, StepControl};
 
 /// A topology of the list.
 fn topology(name: &str, given: &[(&str, f64)]) -> TopologyKind {
@@ -90,6 +90,22 @@ fn rates(kind: &InnerKind) -> Vec<f64> {
     }
 }
 
+/// Checks that a map of these curvatures shrinks what it is applied to.
+fn converges(what: &str, radius: impl Fn(&[f64]) -> f64) {
+    for k in curvatures() {
+        let radius = radius(&k);
+        assert!(radius < 1.0, "{what}: {radius}");
+    }
+}
+
+/// The same, at each rate of a strategy.
+fn converges_at_all_rates(strategy: &Strategy, radius: impl Fn(f64, &[f64]) -> f64) {
+    for rate in rates(strategy.inner_kind()) {
+        let what = format!("{} at rate {rate}", strategy.name());
+        converges(&what, |k| radius(rate, k));
+    }
+}
+
 fn inner_steps(strategy: &Strategy) -> u32 {
     match strategy.budget() {
         StepBudget::Steps(count) => count,
@@ -145,13 +161,9 @@ fn all_reduce_of_deltas_converges() {
 }
 
 fn deltas_converge(strategy: &Strategy, steps: u32) {
-    let name = strategy.name();
-    for rate in rates(strategy.inner_kind()) {
-        for k in curvatures() {
-            let radius = all_reduce_of_deltas(strategy, steps, rate, &k);
-            assert!(radius < 1.0, "{name} at rate {rate}: {radius}");
-        }
-    }
+    converges_at_all_rates(strategy, |rate, k| {
+        all_reduce_of_deltas(strategy, steps, rate, k)
+    });
 }
 
 /// One fragment of a run with late results, from its cut to its next: state is anchor, outer momentum,
@@ -216,13 +228,7 @@ fn late_results_converge() {
     ] {
         let strategy = Strategy::preset(name).unwrap();
         assert!(strategy.overlap_plan().late_steps > 0, "{name}");
-        for rate in rates(strategy.inner_kind()) {
-            for k in curvatures() {
-                let radius = late_results(&strategy, rate, &k);
-                println!("{name} at curvature {:.2}: {radius:.3}", k[0]);
-                assert!(radius < 1.0, "{name} at rate {rate}: {radius}");
-            }
-        }
+        converges_at_all_rates(&strategy, |rate, k| late_results(&strategy, rate, k));
     }
 }
 
@@ -291,12 +297,9 @@ fn arrivals_at_a_center(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f
 fn arrivals_at_a_center_converge() {
     for name in ["asp", "ssp", "fedbuff", "async-local-sgd", "easgd"] {
         let strategy = Strategy::preset(name).unwrap();
-        for rate in rates(strategy.inner_kind()) {
-            for k in curvatures() {
-                let radius = arrivals_at_a_center(&strategy, rate, &k);
-                assert!(radius < 1.0, "{name} at rate {rate}: {radius}");
-            }
-        }
+        converges_at_all_rates(&strategy, |rate, k| {
+            arrivals_at_a_center(&strategy, rate, k)
+        });
     }
 }
 
@@ -506,10 +509,7 @@ fn the_gossip_of_presets_converges() {
             None => matrices(strategy.topology_kind().expect("gossip has one")),
         };
         let (steps, inner) = (inner_steps(&strategy), strategy.inner_kind());
-        for k in curvatures() {
-            let radius = gossip_of_parameters(&matrices, steps, inner, &k);
-            assert!(radius < 1.0, "{name}: {radius}");
-        }
+        converges(name, |k| gossip_of_parameters(&matrices, steps, inner, k));
     }
 }
 
@@ -553,10 +553,7 @@ fn sums_along_a_tree_converge() {
     ];
     for kind in kinds {
         let tree = SpanningTree::of(&*kind.build(0), PEERS);
-        for k in curvatures() {
-            let radius = relayed(&tree, &strategy, &k);
-            assert!(radius < 1.0, "{kind:?}: {radius}");
-        }
+        converges(&format!("{kind:?}"), |k| relayed(&tree, &strategy, k));
     }
 }
 
@@ -585,10 +582,8 @@ fn differences_to_replicas_converge() {
     let strategy = Strategy::preset("choco").unwrap();
     let w = mixing_matrix(&Ring, Round(0), PEERS);
     for delta in [0.05, 0.1, 0.3, 0.6, 1.0] {
-        for k in curvatures() {
-            let radius = replicas(&strategy, &w, delta, &k);
-            assert!(radius < 1.0, "choco with delta {delta}: {radius}");
-        }
+        let what = format!("choco with delta {delta}");
+        converges(&what, |k| replicas(&strategy, &w, delta, k));
     }
 }
 
@@ -635,10 +630,8 @@ fn trackers_converge() {
     for (name, deltas) in presets {
         let strategy = Strategy::preset(name).unwrap();
         for delta in deltas {
-            for k in curvatures() {
-                let radius = tracking(&strategy, &w, delta, &k);
-                assert!(radius < 1.0, "{name} with delta {delta}: {radius}");
-            }
+            let what = format!("{name} with delta {delta}");
+            converges(&what, |k| tracking(&strategy, &w, delta, k));
         }
     }
 }
@@ -682,10 +675,8 @@ fn trackers_of_averages_converge() {
     let w = mixing_matrix(&Ring, Round(0), PEERS);
     let strategy = Strategy::preset("motef").unwrap();
     for delta in [0.1, 0.3, 0.6, 1.0] {
-        for k in curvatures() {
-            let radius = tracking_of_averages(&strategy, &w, delta, &k);
-            assert!(radius < 1.0, "motef with delta {delta}: {radius}");
-        }
+        let what = format!("motef with delta {delta}");
+        converges(&what, |k| tracking_of_averages(&strategy, &w, delta, k));
     }
 }
 
@@ -728,10 +719,8 @@ fn differences_to_one_copy_converge() {
     ] {
         let strategy = Strategy::preset(name).unwrap();
         for factor in factors {
-            for k in curvatures() {
-                let radius = differences(&strategy, &w, factor, &k);
-                assert!(radius < 1.0, "{name} with factor {factor}: {radius}");
-            }
+            let what = format!("{name} with factor {factor}");
+            converges(&what, |k| differences(&strategy, &w, factor, k));
         }
     }
 }
@@ -768,12 +757,7 @@ fn momentum_of_pairs(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 
 #[test]
 fn momentum_of_random_pairs_converges() {
     let strategy = Strategy::preset("noloco").unwrap();
-    for rate in rates(strategy.inner_kind()) {
-        for k in curvatures() {
-            let radius = momentum_of_pairs(&strategy, rate, &k);
-            assert!(radius < 1.0, "{radius}");
-        }
-    }
+    converges_at_all_rates(&strategy, |rate, k| momentum_of_pairs(&strategy, rate, k));
 }
 
 /// State: the anchor, the common variate, then each peer's own.
@@ -827,10 +811,8 @@ fn error_feedback_between_neighbours_converges() {
     let strategy = Strategy::preset("deepsqueeze").unwrap();
     let w = mixing_matrix(&Ring, Round(0), PEERS);
     for delta in [0.05, 0.1, 0.3, 0.6, 1.0] {
-        for k in curvatures() {
-            let radius = squeezed(&strategy, &w, delta, &k);
-            assert!(radius < 1.0, "deepsqueeze with delta {delta}: {radius}");
-        }
+        let what = format!("deepsqueeze with delta {delta}");
+        converges(&what, |k| squeezed(&strategy, &w, delta, k));
     }
 }
 
@@ -866,10 +848,7 @@ fn exact_diffusion(strategy: &Strategy, w: &[Vec<f64>], curvatures: &[f64]) -> f
 fn exact_diffusion_converges() {
     let strategy = Strategy::preset("d2").unwrap();
     let w = mixing_matrix(&Ring, Round(0), PEERS);
-    for k in curvatures() {
-        let radius = exact_diffusion(&strategy, &w, &k);
-        assert!(radius < 1.0, "d2: {radius}");
-    }
+    converges("d2", |k| exact_diffusion(&strategy, &w, k));
 }
 
 #[test]
@@ -877,10 +856,9 @@ fn averaging_in_random_pairs_converges() {
     // As if every exchange ended within its round: what is late is not in the model.
     let strategy = Strategy::preset("ad-psgd").unwrap();
     let matrices = matrices(topology("random-matching", &[]));
-    for k in curvatures() {
-        let radius = gossip_of_parameters(&matrices, 1, strategy.inner_kind(), &k);
-        assert!(radius < 1.0, "ad-psgd: {radius}");
-    }
+    converges("ad-psgd", |k| {
+        gossip_of_parameters(&matrices, 1, strategy.inner_kind(), k)
+    });
 }
 
 #[test]
@@ -890,10 +868,10 @@ fn gossip_of_parameters_converges_on_every_topology() {
     for kind in TopologyKind::all() {
         let matrices = matrices(kind);
         for steps in [inner_steps(&strategy), 20] {
-            for k in curvatures() {
-                let radius = gossip_of_parameters(&matrices, steps, strategy.inner_kind(), &k);
-                assert!(radius < 1.0, "{kind:?} with {steps} inner steps: {radius}");
-            }
+            let what = format!("{kind:?} with {steps} inner steps");
+            converges(&what, |k| {
+                gossip_of_parameters(&matrices, steps, strategy.inner_kind(), k)
+            });
         }
     }
 }
@@ -950,18 +928,6 @@ fn gossip_of_deltas_never_brings_scattered_anchors_together() {
     assert!((radius - 1.0).abs() < 1e-9, "{radius}");
 }
 
-struct Count(u32);
-
-impl StepControl for Count {
-    fn before(&mut self, step: InnerStep) -> Proceed {
-        if step.0 < u64::from(self.0) {
-            Proceed::Go
-        } else {
-            Proceed::Stop
-        }
-    }
-}
-
 /// Rounds of `local-sgd` with the real trainers and outer optimizer, from anchors all `start`.
 fn local_sgd(start: f32, rounds: usize) -> Vec<f32> {
     let strategy = Strategy::preset("local-sgd").expect("a shipped preset");
@@ -977,7 +943,7 @@ fn local_sgd(start: f32, rounds: usize) -> Vec<f32> {
         let mut delta = vec![0.0f32; 12];
         for peer in &mut peers {
             peer.visit(0..12, &mut |_, x| x.copy_from_slice(&anchor));
-            peer.steps(&mut Count(inner_steps(&strategy)))
+            peer.steps(&mut Count(inner_steps(&strategy).into()))
                 .expect("a finite loss");
             peer.visit(0..12, &mut |at, x| {
                 for (i, x) in x.iter().enumerate() {

@@ -22,7 +22,6 @@ pub enum Method {
     ByteSchedulerPs,
 }
 
-/// The architecture of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Architecture {
     /// A flat ring over all GPUs.
@@ -56,17 +55,23 @@ impl Method {
         Self::ByteSchedulerPs,
     ];
 
+    const fn facts(self) -> (&'static str, Architecture, Scheduling) {
+        use Architecture::{AllToAll, ParameterServer};
+        use Scheduling::{Barrier, Merged, Priority, WaitFree};
+        match self {
+            Self::BspA2a => ("BSP-A2A", AllToAll, Barrier),
+            Self::WfbpA2a => ("WFBP-A2A", AllToAll, WaitFree),
+            Self::MgWfbp => ("MG-WFBP", AllToAll, Merged),
+            Self::ByteSchedulerA2a => ("ByteScheduler-A2A", AllToAll, Priority),
+            Self::BspPs => ("BSP-PS", ParameterServer, Barrier),
+            Self::WfbpPs => ("WFBP-PS", ParameterServer, WaitFree),
+            Self::ByteSchedulerPs => ("ByteScheduler-PS", ParameterServer, Priority),
+        }
+    }
+
     /// Its name in the survey.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::BspA2a => "BSP-A2A",
-            Self::WfbpA2a => "WFBP-A2A",
-            Self::MgWfbp => "MG-WFBP",
-            Self::ByteSchedulerA2a => "ByteScheduler-A2A",
-            Self::BspPs => "BSP-PS",
-            Self::WfbpPs => "WFBP-PS",
-            Self::ByteSchedulerPs => "ByteScheduler-PS",
-        }
+        self.facts().0
     }
 
     /// The method of a name.
@@ -75,21 +80,11 @@ impl Method {
     }
 
     pub(super) const fn architecture(self) -> Architecture {
-        match self {
-            Self::BspA2a | Self::WfbpA2a | Self::MgWfbp | Self::ByteSchedulerA2a => {
-                Architecture::AllToAll
-            }
-            Self::BspPs | Self::WfbpPs | Self::ByteSchedulerPs => Architecture::ParameterServer,
-        }
+        self.facts().1
     }
 
     pub(super) const fn scheduling(self) -> Scheduling {
-        match self {
-            Self::BspA2a | Self::BspPs => Scheduling::Barrier,
-            Self::WfbpA2a | Self::WfbpPs => Scheduling::WaitFree,
-            Self::MgWfbp => Scheduling::Merged,
-            Self::ByteSchedulerA2a | Self::ByteSchedulerPs => Scheduling::Priority,
-        }
+        self.facts().2
     }
 }
 

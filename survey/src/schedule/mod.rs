@@ -167,7 +167,6 @@ enum Before {
     Layers(Vec<TaskId>),
 }
 
-/// The graph while it is built.
 struct Graph<'a> {
     engine: Engine,
     setting: &'a Setting<'a>,

@@ -12,7 +12,7 @@ const KEYS: [&str; 2] = ["kind", "patience_s"];
 /// The longest patience: a day.
 const PATIENCE_MAX_S: f64 = 86_400.0;
 
-/// A trainer in a process of its own, which says itself what it trains.
+/// A trainer in a process of its own, which chooses its model and its data itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AttachedConfig {
     /// The least time in seconds without an inner step after which the trainer counts as hung.

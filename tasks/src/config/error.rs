@@ -9,55 +9,38 @@ pub enum ConfigError {
     /// Unknown key.
     #[error("`{table}.{key}` is no key of kind = \"{kind}\"; {hint}")]
     Key {
-        /// The table.
         table: &'static str,
-        /// The key.
         key: String,
-        /// The kind of task.
         kind: &'static str,
-        /// The known key that was meant, and the known keys.
         hint: String,
     },
     /// Unknown name.
     #[error("`{table}.{key}` = \"{name}\" is not known; {hint}")]
     Name {
-        /// The table.
         table: &'static str,
-        /// The key.
         key: &'static str,
-        /// The name.
         name: String,
-        /// The known name that was meant, and the known names.
         hint: String,
     },
     /// A required key is missing.
     #[error("`{table}.{key}` is missing ({hint})")]
     Missing {
-        /// The table.
         table: &'static str,
-        /// The key.
         key: &'static str,
-        /// The value to write.
         hint: &'static str,
     },
     /// A count outside its bounds.
     #[error("`task.{key}` is {found}, it must be from {least} to {most}")]
     Count {
-        /// The key.
         key: &'static str,
-        /// The value.
         found: u32,
-        /// The smallest allowed value.
         least: u32,
-        /// The largest allowed value.
         most: u32,
     },
     /// A key that has no effect on the model.
     #[error("`task.{key}` is no key of model = \"{model}\" (leave it out)")]
     OtherModel {
-        /// The key.
         key: &'static str,
-        /// The model.
         model: &'static str,
     },
     /// Neither grey nor colours.
@@ -71,12 +54,7 @@ pub enum ConfigError {
     Scale(String),
     /// A name that is given twice.
     #[error("`task.{key}` has \"{name}\", which is given twice or has another use")]
-    Twice {
-        /// The key.
-        key: &'static str,
-        /// The name.
-        name: String,
-    },
+    Twice { key: &'static str, name: String },
     /// The share of held-out data is out of bounds.
     #[error("`task.held_out` is {0}, it must be a share from 0.001 to 0.5")]
     HeldOut(f64),
@@ -85,28 +63,13 @@ pub enum ConfigError {
     Patience(f64),
     /// The number of heads does not divide the width.
     #[error("`task.heads` = {heads} does not divide `task.width` = {width}")]
-    Heads {
-        /// Number of heads.
-        heads: u32,
-        /// The model's width.
-        width: u32,
-    },
+    Heads { heads: u32, width: u32 },
     /// Heads of rotary positions must divide the width into even parts.
     #[error("`task.heads` = {heads} does not divide `task.width` = {width} into even parts")]
-    HeadsEven {
-        /// Heads.
-        heads: u32,
-        /// Width.
-        width: u32,
-    },
+    HeadsEven { heads: u32, width: u32 },
     /// Heads of keys and values must divide the heads.
     #[error("`task.kv_heads` = {kv_heads} does not divide `task.heads` = {heads}")]
-    KvHeads {
-        /// Heads of keys and values.
-        kv_heads: u32,
-        /// Heads.
-        heads: u32,
-    },
+    KvHeads { kv_heads: u32, heads: u32 },
     /// Not a norm.
     #[error("`task.clip_norm` is {0}, it must be a number above 0 (leave it out for no limit)")]
     ClipNorm(f64),
@@ -118,12 +81,7 @@ pub enum ConfigError {
     LoraAlpha(f64),
     /// A layer that the model does not have.
     #[error("`task.lora_targets`: the model has no layer \"{name}\"; {hint}")]
-    LoraTarget {
-        /// The name.
-        name: String,
-        /// The layers that it has.
-        hint: String,
-    },
+    LoraTarget { name: String, hint: String },
     /// The size of a model that is read from a folder.
     #[error(
         "`task.{0}` cannot stand beside `task.model`, whose config.json decides (leave one out)"
@@ -131,23 +89,13 @@ pub enum ConfigError {
     BesideModel(&'static str),
     /// Sequences longer than the model's.
     #[error("`task.context` is {context}, the model takes sequences of at most {most}")]
-    Context {
-        /// The value.
-        context: usize,
-        /// The most.
-        most: usize,
-    },
+    Context { context: usize, most: usize },
     /// The tokenizer has more tokens than the model.
     #[error(
         "`task.tokenizer` has {tokens} tokens, the model only {vocabulary} (is it the tokenizer of \
          another model?)"
     )]
-    Vocabulary {
-        /// Tokens of the tokenizer.
-        tokens: usize,
-        /// Tokens of the model.
-        vocabulary: usize,
-    },
+    Vocabulary { tokens: usize, vocabulary: usize },
 }
 
 impl ConfigError {

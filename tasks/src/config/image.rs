@@ -5,7 +5,7 @@ use super::raw::RawTask;
 use super::values::{
     Augmentation, Classes, DataSource, ImageModel, OnBadRecord, WIDTH_MAX, count, share,
 };
-use crate::data::idx::IMAGE_SIDE_MAX;
+use crate::data::IMAGE_SIDE_MAX;
 use serde::Serialize;
 
 /// The value of `task.kind`.

@@ -16,7 +16,7 @@ mod values;
 
 pub use attached::AttachedConfig;
 pub use causal::{BYTES, CausalConfig, CausalModel, FreshModel, LoraConfig};
-pub use error::ConfigError;
+pub(crate) use error::ConfigError;
 pub use image::ImageConfig;
 pub use language::LanguageConfig;
 pub(crate) use shards::RawShards;
@@ -117,151 +117,82 @@ mod tests {
         }
     }
 
-    #[test]
-    fn wrong_names_are_one_line_with_the_nearest() {
-        let cases = [
-            (
-                "kind = \"image-clasifier\"",
-                "did you mean `image-classifier`?",
-            ),
-            (
-                "kind = \"image-classifier\"\nmodel = \"mpl\"",
-                "did you mean `mlp`?",
-            ),
-            (
-                "kind = \"image-classifier\"\nhiden = 3",
-                "did you mean `hidden`?",
-            ),
-            (
-                "kind = \"image-classifier\"\ncontext = 3",
-                "no key of kind = \"image-classifier\"",
-            ),
-            (
-                "kind = \"language-model\"\ndata = \"x\"\nmodel = \"cnn\"",
-                "no key of kind = \"language-model\"",
-            ),
-            (
-                "kind = \"image-classifier\"\nbatch = 0",
-                "`task.batch` is 0",
-            ),
-            (
-                "kind = \"language-model\"\ndata = \"x\"\nheads = 3",
-                "does not divide",
-            ),
-            ("kind = \"language-model\"", "no text is bundled"),
-            ("model = \"mlp\"", "`task.kind` is missing"),
-            (
-                "kind = \"attached\"\nmodel = \"mlp\"",
-                "no key of kind = \"attached\"",
-            ),
-            (
-                "kind = \"attached\"\npatience_s = 0.0",
-                "`task.patience_s` is 0",
-            ),
-            (
-                "kind = \"language-model\"\ndata = \"x\"\ntied = true",
-                "no key of kind = \"language-model\"",
-            ),
-            (
-                "kind = \"causal-lm\"\ndata = \"x\"\narchitecture = \"lama\"",
-                "did you mean `llama`?",
-            ),
-            (
-                "kind = \"causal-lm\"\ndata = \"x\"\nmodel = \"dir\"\nwidth = 8",
-                "`task.width` cannot stand beside `task.model`",
-            ),
-            (
-                "kind = \"causal-lm\"\ndata = \"x\"\nlora_rank = 8",
-                "`task.model` is missing",
-            ),
-            (
-                "kind = \"causal-lm\"\ndata = \"x\"\nheads = 4\nkv_heads = 3",
-                "`task.kv_heads` = 3 does not divide",
-            ),
-            ("kind = \"causal-lm\"", "no text is bundled"),
-            (
-                "kind = \"image-classifier\"\nheld_out = 2.0",
-                "`task.held_out` is 2",
-            ),
-        ];
-        for (text, expected) in cases {
-            let error = parse(text).unwrap_err();
-            assert!(error.contains(expected), "{text}: {error}");
+    /// Checks rows of keys, each with what its error says.
+    fn refused(rows: &str) {
+        for row in rows.trim().replace("\n                =>", " =>").lines() {
+            let (keys, expected) = row.trim().split_once(" => ").expect("a row");
+            let error = parse(&keys.replace("; ", "\n")).unwrap_err();
+            assert!(error.contains(expected), "{keys}: {error}");
             assert!(!error.contains('\n'), "{error}");
         }
     }
 
-    fn refused(cases: &[(&str, &str)]) {
-        for (text, expected) in cases {
-            let error = parse(text).unwrap_err();
-            assert!(error.contains(expected), "{text}: {error}");
-            assert!(!error.contains('\n'), "{error}");
-        }
+    #[test]
+    fn wrong_names_are_one_line_with_the_nearest() {
+        refused(
+            r#"
+            kind = "image-clasifier" => did you mean `image-classifier`?
+            kind = "image-classifier"; model = "mpl" => did you mean `mlp`?
+            kind = "image-classifier"; hiden = 3 => did you mean `hidden`?
+            kind = "image-classifier"; context = 3 => no key of kind = "image-classifier"
+            kind = "language-model"; data = "x"; model = "cnn" => no key of kind = "language-model"
+            kind = "image-classifier"; batch = 0 => `task.batch` is 0
+            kind = "language-model"; data = "x"; heads = 3 => does not divide
+            kind = "language-model" => no text is bundled
+            model = "mlp" => `task.kind` is missing
+            kind = "attached"; model = "mlp" => no key of kind = "attached"
+            kind = "attached"; patience_s = 0.0 => `task.patience_s` is 0
+            kind = "language-model"; data = "x"; tied = true => no key of kind = "language-model"
+            kind = "causal-lm"; data = "x"; architecture = "lama" => did you mean `llama`?
+            kind = "causal-lm"; data = "x"; model = "dir"; width = 8
+                => `task.width` cannot stand beside `task.model`
+            kind = "causal-lm"; data = "x"; lora_rank = 8 => `task.model` is missing
+            kind = "causal-lm"; data = "x"; heads = 4; kv_heads = 3 => `task.kv_heads` = 3 does not divide
+            kind = "causal-lm" => no text is bundled
+            kind = "image-classifier"; held_out = 2.0 => `task.held_out` is 2
+        "#,
+        );
     }
 
     #[test]
     fn wrong_keys_of_images_are_one_line() {
-        let cases = [
-            ("size = [32, 2000]", "`task.size` is 2000"),
-            ("channels = 4", "`task.channels` is 4"),
-            (
-                "model = \"cnn\"\nwidth = 4",
-                "`task.width` is no key of model = \"cnn\"",
-            ),
-            ("classes = 0", "`task.classes` is 0"),
-            (
-                "classes = [\"cat\", \"dog\", \"cat\"]",
-                "`task.classes` has \"cat\", which is given twice",
-            ),
-            ("classes = true", "must be a number of classes or a list"),
-            ("target = \"y\"", "no key of kind = \"image-classifier\""),
-        ];
-        let text = cases.map(|(keys, _)| format!("kind = \"image-classifier\"\n{keys}"));
-        let expected = cases.map(|(_, expected)| expected);
-        for (text, expected) in text.iter().zip(expected) {
-            refused(&[(text.as_str(), expected)]);
-        }
-        refused(&[(
-            "kind = \"attached\"\nclasses = 3",
-            "no key of kind = \"attached\"",
-        )]);
+        refused(
+            r#"
+            kind = "image-classifier"; size = [32, 2000] => `task.size` is 2000
+            kind = "image-classifier"; channels = 4 => `task.channels` is 4
+            kind = "image-classifier"; model = "cnn"; width = 4 => `task.width` is no key of model = "cnn"
+            kind = "image-classifier"; classes = 0 => `task.classes` is 0
+            kind = "image-classifier"; classes = ["cat", "dog", "cat"]
+                => `task.classes` has "cat", which is given twice
+            kind = "image-classifier"; classes = true => must be a number of classes or a list
+            kind = "image-classifier"; target = "y" => no key of kind = "image-classifier"
+            kind = "attached"; classes = 3 => no key of kind = "attached"
+        "#,
+        );
     }
 
     #[test]
     fn wrong_keys_of_tables_are_one_line() {
-        let table = |keys: &str| format!("kind = \"tabular\"\ndata = \"x\"\n{keys}");
-        let numbers = |keys: &str| {
-            let keys = format!("objective = \"regression\"\ntarget = \"y\"\n{keys}");
-            table(&keys)
-        };
-        let classes = "objective = \"classification\"\ntarget = \"y\"\nscale = { y = [1, 2] }";
-        let cases = [
-            (table(""), "`task.objective` is missing"),
-            (
-                table("objective = \"regresion\""),
-                "did you mean `regression`?",
-            ),
-            (
-                table("objective = \"regression\""),
-                "`task.target` is missing",
-            ),
-            (
-                numbers("").replace("data = \"x\"", ""),
-                "no table is bundled",
-            ),
-            (numbers("ignore = [\"y\"]"), "`task.ignore` has \"y\""),
-            (
-                numbers("scale = { a = [1, 0] }"),
-                "`task.scale.a` must be [mean, standard deviation]",
-            ),
-            (table(classes), "`task.scale` has \"y\""),
-            (numbers("classes = 3"), "`task.classes` is for objective"),
-            (numbers("context = 3"), "no key of kind = \"tabular\""),
-            (numbers("column = \"a\""), "no key of kind = \"tabular\""),
-        ];
-        for (text, expected) in &cases {
-            refused(&[(text, expected)]);
-        }
+        refused(
+            r#"
+            kind = "tabular"; data = "x" => `task.objective` is missing
+            kind = "tabular"; data = "x"; objective = "regresion" => did you mean `regression`?
+            kind = "tabular"; data = "x"; objective = "regression" => `task.target` is missing
+            kind = "tabular"; objective = "regression"; target = "y" => no table is bundled
+            kind = "tabular"; data = "x"; objective = "regression"; target = "y"; ignore = ["y"]
+                => `task.ignore` has "y"
+            kind = "tabular"; data = "x"; objective = "regression"; target = "y"; scale = { a = [1, 0] }
+                => `task.scale.a` must be [mean, standard deviation]
+            kind = "tabular"; data = "x"; objective = "classification"; target = "y"; scale = { y = [1, 2] }
+                => `task.scale` has "y"
+            kind = "tabular"; data = "x"; objective = "regression"; target = "y"; classes = 3
+                => `task.classes` is for objective
+            kind = "tabular"; data = "x"; objective = "regression"; target = "y"; context = 3
+                => no key of kind = "tabular"
+            kind = "tabular"; data = "x"; objective = "regression"; target = "y"; column = "a"
+                => no key of kind = "tabular"
+        "#,
+        );
     }
 
     #[test]

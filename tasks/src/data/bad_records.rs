@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Decides it for all readers of one task.
 #[derive(Clone, Debug)]
-pub struct BadRecords {
+pub(crate) struct BadRecords {
     policy: OnBadRecord,
     report: Arc<DataReport>,
 }
@@ -20,7 +20,7 @@ impl Default for BadRecords {
 
 impl BadRecords {
     /// As the configuration says.
-    pub fn new(policy: OnBadRecord) -> Self {
+    pub(crate) fn new(policy: OnBadRecord) -> Self {
         let report = Arc::default();
         Self { policy, report }
     }
@@ -48,7 +48,7 @@ impl BadRecords {
     }
 
     /// Records that are left out, and other findings in the data.
-    pub fn report(&self) -> Arc<DataReport> {
+    pub(crate) fn report(&self) -> Arc<DataReport> {
         Arc::clone(&self.report)
     }
 }

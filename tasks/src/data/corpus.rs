@@ -1,4 +1,4 @@
-//! Documents as one stream of tokens: the part of one shard, and what is held out.
+//! Documents as one stream of tokens: the part of one shard, and the held-out part.
 
 use super::encoder::Encoder;
 use super::error::{DataError, Problem, at};
@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Tokens of one peer's documents.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Corpus {
+pub(super) struct Corpus {
     /// Those to train on: of one shard.
     pub train: Vec<u32>,
     /// Those held out, the same for all shards.

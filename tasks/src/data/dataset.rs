@@ -5,22 +5,25 @@ use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 
 /// Data that one peer trains: its own, or its part of what the peers divide.
 pub trait Dataset {
-    /// Takes this peer's part among these participants, if they divide it.
+    /// Takes this peer's part among these participants, if they divide it. Batches are of that part from now
+    /// on.
     fn deal(&mut self, participants: &Participants);
 
     /// The data set, if the peers can divide it in blocks.
     fn pool(&self) -> Option<Pool>;
 
-    /// Trains these blocks from now on.
+    /// Trains these blocks from now on, instead of the part of [`Dataset::deal`]. Batches then follow from
+    /// the blocks, and not from their numbers.
     fn train_blocks(&mut self, blocks: &Blocks);
 
     /// How many of them are finished.
     fn finished_blocks(&self) -> u64;
 
-    /// Where the next batch is; empty if its number says it.
+    /// Where the next batch is; empty if its number says it. Checkpoints keep it.
     fn position(&self) -> Vec<u8>;
 
-    /// Goes to a position. `false` if the bytes are not one.
+    /// Goes to a position, perhaps of an earlier process; an empty one is the beginning. The next batch is
+    /// the one that followed it then. `false` if the bytes are not one.
     fn seek(&mut self, position: &[u8]) -> bool;
 }
 
@@ -69,7 +72,7 @@ impl Units {
         self.dealt.as_ref()
     }
 
-    /// The seed of what is drawn in training.
+    /// The seed of the random draws in training.
     pub(crate) const fn seed(&self) -> u64 {
         self.seed
     }

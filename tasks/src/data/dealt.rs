@@ -1,6 +1,7 @@
 //! The units of a data set (images, windows) that one peer trains when the peers divide the set.
 
-use super::{Division, ShardError, Shards};
+use super::division::Division;
+use super::{ShardError, Shards};
 use crate::rng;
 use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 use murmurate_strategies::{BlockFeed, Rank};
@@ -43,7 +44,7 @@ impl Sizes {
 /// Every epoch of blocks has another random order of all units, in which block b has the places b, b + n,
 /// b + 2 n and so on.
 #[derive(Clone, Debug)]
-pub struct Dealt {
+pub(crate) struct Dealt {
     pool: Pool,
     seed: u64,
     division: Division,
@@ -69,7 +70,7 @@ impl Dealt {
     ///
     /// # Panics
     /// When there are no units.
-    pub fn new(units: usize, seed: u64, data: Digest) -> Self {
+    pub(crate) fn new(units: usize, seed: u64, data: Digest) -> Self {
         let order = rng::permutation(units, &mut rng::stream(seed, rng::SHARDS, 0));
         Self {
             pool: Pool {
@@ -91,7 +92,7 @@ impl Dealt {
     ///
     /// # Errors
     /// When there are fewer units than ranks.
-    pub fn for_rank(mut self, shards: &Shards) -> Result<Self, ShardError> {
+    pub(crate) fn for_rank(mut self, shards: &Shards) -> Result<Self, ShardError> {
         self.rank = shards.rank;
         let (found, ranks) = (self.mine.len(), self.rank.of);
         if !self.rank.is_alone() && found < ranks as usize {
@@ -114,12 +115,12 @@ impl Dealt {
     }
 
     /// The data set, as the peers of a run name it.
-    pub const fn pool(&self) -> Pool {
+    pub(crate) const fn pool(&self) -> Pool {
         self.pool
     }
 
     /// Trains these blocks of it from now on.
-    pub fn train_blocks(&mut self, blocks: &Blocks) {
+    pub(crate) fn train_blocks(&mut self, blocks: &Blocks) {
         let feed = self.feed.get_or_insert_default();
         if self.rank.is_alone() {
             feed.take(blocks);
@@ -129,12 +130,12 @@ impl Dealt {
     }
 
     /// How many of them are finished.
-    pub fn finished(&self) -> u64 {
+    pub(crate) fn finished(&self) -> u64 {
         self.feed.as_ref().map_or(0, BlockFeed::finished)
     }
 
     /// The next units of the blocks, if it was told any. Each unit is given `times` in a row.
-    pub fn next(&mut self, units: usize, times: u64) -> Option<Vec<u32>> {
+    pub(crate) fn next(&mut self, units: usize, times: u64) -> Option<Vec<u32>> {
         (0..units).map(|_| self.next_unit(times)).collect()
     }
 
@@ -186,12 +187,12 @@ impl Dealt {
     }
 
     /// Where it is in the blocks; empty if it was told none.
-    pub fn position(&self) -> Vec<u8> {
+    pub(crate) fn position(&self) -> Vec<u8> {
         self.feed.as_ref().map_or(Vec::new(), BlockFeed::to_bytes)
     }
 
     /// Goes to a position. `false` if the bytes are not one.
-    pub fn seek(&mut self, position: &[u8]) -> bool {
+    pub(crate) fn seek(&mut self, position: &[u8]) -> bool {
         self.feed = None;
         if !position.is_empty() {
             self.feed = BlockFeed::from_bytes(position);
@@ -200,7 +201,7 @@ impl Dealt {
     }
 
     /// Takes this peer's part among these participants; true if they are others than before.
-    pub fn deal(&mut self, participants: &Participants) -> bool {
+    pub(crate) fn deal(&mut self, participants: &Participants) -> bool {
         self.feed = None;
         if self.participants.as_ref() == Some(participants) {
             return false;
@@ -215,17 +216,17 @@ impl Dealt {
     }
 
     /// Number of this peer's units, at least one.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.mine.len()
     }
 
     /// Tells this peer's units from those of others.
-    pub fn has(&self, unit: u32) -> bool {
+    pub(crate) fn has(&self, unit: u32) -> bool {
         self.mine.binary_search(&unit).is_ok()
     }
 
     /// Number of all peers' units.
-    pub fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.order.len()
     }
 
@@ -233,12 +234,12 @@ impl Dealt {
     ///
     /// # Panics
     /// When `place` is not below [`Dealt::count`].
-    pub fn unit(&self, place: u32) -> u32 {
+    pub(crate) fn unit(&self, place: u32) -> u32 {
         self.mine[place as usize]
     }
 
     /// The seed of this peer's order of its units.
-    pub fn order_seed(&self) -> u64 {
+    pub(crate) fn order_seed(&self) -> u64 {
         let me = self.participants.as_ref().map(Participants::me);
         let seed = me.map_or(0, |me| self.division.order_seed(me));
         rng::rank_seed(seed, self.rank.index)
@@ -248,6 +249,7 @@ impl Dealt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_has;
     use murmurate_protocol::{PeerId, Run};
     use proptest::prelude::*;
 
@@ -359,10 +361,8 @@ mod tests {
         let few = Dealt::new(3, 3, Digest::of(b"data")).for_rank(&shards);
         let line = few.err().unwrap().to_string();
         assert!(line.starts_with("this peer has 3 pieces of data"), "{line}");
-        assert!(
-            line.contains("set fewer ranks") && !line.contains('\n'),
-            "{line}"
-        );
+        assert_has(&line, "set fewer ranks");
+        assert!(!line.contains('\n'), "{line}");
         // Where peers come, one may be dealt less than it has ranks: some of these then train the same.
         let mut dealt = Dealt::new(4, 3, Digest::of(b"data"))
             .for_rank(&shards)

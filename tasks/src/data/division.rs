@@ -6,7 +6,7 @@ use murmurate_protocol::{Participants, PeerId};
 
 /// The most blocks of a data set. With n peers the shares differ by about `sqrt(n / BLOCKS_MAX)` of
 /// their size: 3 % with 4 peers, 12 % with 64.
-pub const BLOCKS_MAX: usize = 4096;
+pub(super) const BLOCKS_MAX: usize = 4096;
 
 /// A data set cut into blocks, each of which one peer trains: the one with the highest hash of block
 /// and peer. Peers that see the same participants agree without a message, and the blocks are disjoint
@@ -16,7 +16,7 @@ pub const BLOCKS_MAX: usize = 4096;
 /// **Source:** Thaler and Ravishankar, Using name-based mappings to increase hit rates, 1998
 /// (rendezvous or highest random weight hashing).
 #[derive(Clone, Copy, Debug)]
-pub struct Division {
+pub(super) struct Division {
     blocks: usize,
     seed: u64,
 }
@@ -26,20 +26,20 @@ impl Division {
     ///
     /// # Panics
     /// When there are no units.
-    pub fn of(units: usize, seed: u64) -> Self {
+    pub(super) fn of(units: usize, seed: u64) -> Self {
         assert!(units > 0, "no data can be divided");
         let blocks = units.min(BLOCKS_MAX);
         Self { blocks, seed }
     }
 
     /// Number of blocks.
-    pub const fn blocks(&self) -> usize {
+    pub(super) const fn blocks(&self) -> usize {
         self.blocks
     }
 
     /// The blocks of this peer, ascending. If there are more peers than blocks, a peer that owns none
     /// trains one that another peer owns too.
-    pub fn blocks_of(&self, participants: &Participants) -> Vec<usize> {
+    pub(super) fn blocks_of(&self, participants: &Participants) -> Vec<usize> {
         let (me, others) = (participants.me(), participants.others());
         let mine = |block: &usize| {
             let own = (self.weight(*block, me), me);
@@ -55,7 +55,7 @@ impl Division {
     }
 
     /// The seed of a peer's order of samples.
-    pub fn order_seed(&self, me: PeerId) -> u64 {
+    pub(super) fn order_seed(&self, me: PeerId) -> u64 {
         rng::mix(self.seed ^ key(me))
     }
 

@@ -7,10 +7,10 @@ use std::io;
 use std::path::Path;
 
 /// Most bytes of text to read into memory.
-pub const TEXT_BYTES_MAX: u64 = 4 << 30;
+pub(super) const TEXT_BYTES_MAX: u64 = 4 << 30;
 
 /// The most cells of a table in memory, four bytes each.
-pub const CELLS_MAX: usize = 1 << 28;
+pub(super) const CELLS_MAX: usize = 1 << 28;
 
 /// Greatest depth of nested folders.
 pub(super) const DEPTH_MAX: usize = 16;

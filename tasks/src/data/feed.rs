@@ -1,4 +1,4 @@
-//! The windows of tokens that one peer trains, from memory or as a stream, and what is held out.
+//! The windows of tokens that one peer trains, from memory or as a stream, and the held-out text.
 
 use super::dataset::{Dataset, Units};
 use super::encoder::Encoder;

@@ -8,7 +8,7 @@ pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A format that is not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Foreign {
+pub(crate) struct Foreign {
     /// Its name.
     pub name: &'static str,
     /// Advice for such a file.

@@ -7,10 +7,10 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 /// The most bytes one IDX file may unpack to: sixteen times the images of MNIST.
-pub const IDX_BYTES_MAX: u64 = 768 << 20;
+pub(super) const IDX_BYTES_MAX: u64 = 768 << 20;
 
 /// The longest side of an image in pixels.
-pub const IMAGE_SIDE_MAX: u32 = 1024;
+pub(crate) const IMAGE_SIDE_MAX: u32 = 1024;
 
 const UNSIGNED_BYTES: u8 = 0x08;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -18,7 +18,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Reasons to refuse an IDX file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum IdxProblem {
+pub(crate) enum IdxProblem {
     /// The file is missing or unreadable, or its gzip stream is damaged.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -27,40 +27,19 @@ pub enum IdxProblem {
     Magic([u8; 4]),
     /// Wrong number of dimensions for images or labels.
     #[error("it has {found} dimensions where {needed} are needed (are images and labels swapped?)")]
-    Dimensions {
-        /// Dimensions found.
-        found: u8,
-        /// Dimensions needed.
-        needed: u8,
-    },
+    Dimensions { found: u8, needed: u8 },
     /// The header names more bytes than allowed.
     #[error("its header announces {bytes} bytes, at most {IDX_BYTES_MAX} are read")]
-    TooLarge {
-        /// Bytes in the header; the largest number if they exceed it.
-        bytes: u64,
-    },
+    TooLarge { bytes: u64 },
     /// Images without pixels or with too many.
     #[error("its images are {height} x {width}, each side must be from 1 to {IMAGE_SIDE_MAX}")]
-    Sides {
-        /// Rows.
-        height: u32,
-        /// Columns.
-        width: u32,
-    },
+    Sides { height: u32, width: u32 },
     /// Fewer bytes than the header names.
     #[error("it ends after {found} of {needed} bytes (copy or download it again)")]
-    Short {
-        /// Bytes found behind the header.
-        found: u64,
-        /// Bytes named by the header.
-        needed: u64,
-    },
+    Short { found: u64, needed: u64 },
     /// More bytes than the header names.
     #[error("bytes follow the {needed} that its header names (copy or download it again)")]
-    Long {
-        /// Bytes named by the header.
-        needed: u64,
-    },
+    Long { needed: u64 },
 }
 
 /// The shape of an image.
@@ -145,7 +124,7 @@ impl Images {
 ///
 /// # Errors
 /// If it cannot be read or is not an IDX file of images.
-pub fn read_images(path: &Path) -> Result<Images, IdxProblem> {
+pub(super) fn read_images(path: &Path) -> Result<Images, IdxProblem> {
     open(path).and_then(parse_images)
 }
 
@@ -153,7 +132,7 @@ pub fn read_images(path: &Path) -> Result<Images, IdxProblem> {
 ///
 /// # Errors
 /// If it cannot be read or is not an IDX file of labels.
-pub fn read_labels(path: &Path) -> Result<Vec<u8>, IdxProblem> {
+pub(super) fn read_labels(path: &Path) -> Result<Vec<u8>, IdxProblem> {
     open(path).and_then(parse_labels)
 }
 
@@ -161,7 +140,7 @@ pub fn read_labels(path: &Path) -> Result<Vec<u8>, IdxProblem> {
 ///
 /// # Errors
 /// If the bytes are not an IDX file of images.
-pub fn parse_images(source: impl Read) -> Result<Images, IdxProblem> {
+pub(super) fn parse_images(source: impl Read) -> Result<Images, IdxProblem> {
     let mut source = unpack(source)?;
     let (count, shape) = image_header(&mut source)?;
     let pixels = body(source, &[count, shape.height as u32, shape.width as u32])?;
@@ -176,7 +155,7 @@ pub fn parse_images(source: impl Read) -> Result<Images, IdxProblem> {
 ///
 /// # Panics
 /// If an index is out of bounds.
-pub fn parse_chosen(source: impl Read, indices: &[u32]) -> Result<Images, IdxProblem> {
+pub(super) fn parse_chosen(source: impl Read, indices: &[u32]) -> Result<Images, IdxProblem> {
     let mut source = unpack(source)?;
     let (count, shape) = image_header(&mut source)?;
     let area = shape.area();
@@ -214,7 +193,7 @@ fn image_header(source: &mut dyn Read) -> Result<(u32, ImageShape), IdxProblem> 
 ///
 /// # Errors
 /// If the bytes are not an IDX file of labels.
-pub fn parse_labels(source: impl Read) -> Result<Vec<u8>, IdxProblem> {
+pub(super) fn parse_labels(source: impl Read) -> Result<Vec<u8>, IdxProblem> {
     let mut source = unpack(source)?;
     let [count] = header(&mut source)?;
     body(source, &[count])

@@ -4,16 +4,16 @@ use super::bundled::{self, Bundled};
 use super::error::{DataError, Problem, at};
 use super::idx::{ImageShape, Images};
 use super::labels::check_held;
-use super::pictures::{Ahead, Decoded, Files, Listing, WantedClasses};
+use super::pictures::{Ahead, Decoded, Files, Listing};
 use super::pictures::{decode_all, look, packs};
 use super::{BadRecords, LabelledPair, ShardError, Shards};
-use crate::config::OnBadRecord;
+use crate::config::{Classes, DataSource, ImageConfig, OnBadRecord};
 use murmurate_protocol::Digest;
 use std::path::Path;
 
 /// The most bytes of decoded images that stay in memory, those held out included. More are decoded again
 /// for each batch.
-pub const DECODED_IN_MEMORY_MAX: usize = 256 << 20;
+pub(crate) const DECODED_IN_MEMORY_MAX: usize = 256 << 20;
 
 /// Images at which the contrast is looked for.
 const LOOKED_AT: usize = 32;
@@ -25,23 +25,8 @@ const CONTRAST_MIN: u8 = 26;
 /// The longest side of a first image whose size is taken.
 const SMALL_SIDE: usize = 64;
 
-/// The settings of images. Those that are `None` are taken from the images.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WantedImages<'a> {
-    /// Share of the training images to hold out.
-    pub held_out: Option<f64>,
-    /// Number of classes.
-    pub classes: Option<usize>,
-    /// Names of the classes in the order of their labels.
-    pub names: Option<&'a [String]>,
-    /// Height and width.
-    pub size: Option<[usize; 2]>,
-    /// 1 for grey, 3 for colours.
-    pub channels: Option<usize>,
-}
-
 /// Labelled images of one shape.
-pub struct ImageSet {
+pub(crate) struct ImageSet {
     labels: Vec<u16>,
     pixels: Pixels,
     /// Those in memory that are left out, ascending.
@@ -50,7 +35,7 @@ pub struct ImageSet {
 
 /// A batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub(crate) struct Taken {
     /// The images that were asked for, but for those that are left out.
     pub images: Vec<u32>,
     /// Their bytes, `[images, height, width, channels]`.
@@ -68,17 +53,12 @@ enum Pixels {
 
 impl ImageSet {
     /// Number of images.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// True without images.
-    pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-
     /// The class of each image.
-    pub fn labels(&self) -> &[u16] {
+    pub(crate) fn labels(&self) -> &[u16] {
         &self.labels
     }
 
@@ -90,7 +70,7 @@ impl ImageSet {
     ///
     /// # Panics
     /// If an index is out of bounds, or the images were not loaded.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         wanted: &[u32],
         upcoming: &mut dyn FnMut(usize) -> Option<Vec<u32>>,
@@ -119,7 +99,7 @@ impl ImageSet {
     }
 
     /// Names the images by their classes, and by their pixels where these are in memory.
-    pub fn fingerprint(&self) -> Digest {
+    pub(crate) fn fingerprint(&self) -> Digest {
         let labels = self.labels.iter().flat_map(|label| label.to_le_bytes());
         let labels: Vec<u8> = labels.collect();
         let mut digest = Digest::of(&labels);
@@ -161,7 +141,7 @@ impl ImageSet {
 }
 
 /// Training and held-out images of one shape.
-pub struct ImageData {
+pub(crate) struct ImageData {
     /// The training images.
     pub train: ImageSet,
     /// The held-out images, the same for all peers.
@@ -173,11 +153,22 @@ pub struct ImageData {
 }
 
 impl ImageData {
+    /// Finds the images of a task. Those in files are not decoded yet.
+    ///
+    /// # Errors
+    /// If images are missing or invalid, or differ from the configuration.
+    pub(crate) fn find(config: &ImageConfig) -> Result<Self, DataError> {
+        match &config.data {
+            DataSource::Bundled => Self::bundled(config),
+            DataSource::Path(dir) => Self::read(dir, config),
+        }
+    }
+
     /// The images in the binary.
     ///
     /// # Errors
-    /// If `wanted` has another size, or too few classes.
-    pub fn bundled(wanted: &WantedImages<'_>) -> Result<Self, DataError> {
+    /// If `config` has another size, or too few classes.
+    fn bundled(config: &ImageConfig) -> Result<Self, DataError> {
         let from = Path::new("bundled");
         let set = |set: Bundled| ImageSet {
             labels: set.labels(),
@@ -185,12 +176,13 @@ impl ImageData {
             left_out: Vec::new(),
         };
         let (train, held) = (set(Bundled::Train), set(Bundled::Held));
-        if let Some(classes) = wanted.classes {
+        let classes = config.classes.as_ref().map(Classes::count);
+        if let Some(classes) = classes {
             check_held(from, &train.labels, classes, true)?;
         }
-        check_shape(bundled::SHAPE, wanted, from)?;
+        check_shape(bundled::SHAPE, config, from)?;
         Ok(Self {
-            classes: wanted.classes.unwrap_or(bundled::CLASSES),
+            classes: classes.unwrap_or(bundled::CLASSES),
             train,
             held,
             shape: bundled::SHAPE,
@@ -203,31 +195,28 @@ impl ImageData {
     ///
     /// # Errors
     /// If images are missing or invalid.
-    pub fn read(dir: &Path, wanted: &WantedImages<'_>) -> Result<Self, DataError> {
+    fn read(dir: &Path, config: &ImageConfig) -> Result<Self, DataError> {
         if dir.is_file() && dir.extension().is_none_or(|ending| ending != "parquet") {
             return Err(at(dir)(Problem::NotImages));
         }
+        let count = config.classes.as_ref().map(Classes::count);
         if LabelledPair::is_in(dir) {
-            let pair = LabelledPair::read(dir, wanted.held_out, wanted.classes)?;
-            return Self::of(pair, wanted, dir);
+            let pair = LabelledPair::read(dir, config.held_out, count)?;
+            return Self::of(pair, config, dir);
         }
-        let classes = WantedClasses {
-            count: wanted.classes,
-            names: wanted.names,
-        };
         let packs = packs::find(dir)?;
         let listing = if packs.is_empty() {
-            Listing::read(dir, wanted.held_out, classes)?
+            Listing::read(dir, config.held_out, config.classes.as_ref())?
         } else {
-            packs::list(&packs, wanted.held_out, wanted.classes)?
+            packs::list(&packs, config.held_out, count)?
         };
-        let shape = match (wanted.size, wanted.channels) {
+        let shape = match (config.size, config.channels) {
             (Some([height, width]), Some(channels)) => ImageShape {
-                height,
-                width,
-                channels,
+                height: height as usize,
+                width: width as usize,
+                channels: channels as usize,
             },
-            _ => shape_of(look(&listing.train.place(0))?, wanted),
+            _ => shape_of(look(&listing.train.place(0))?, config),
         };
         Ok(Self {
             train: ImageSet::of_files(listing.train),
@@ -237,9 +226,9 @@ impl ImageData {
         })
     }
 
-    fn of(pair: LabelledPair, wanted: &WantedImages<'_>, from: &Path) -> Result<Self, DataError> {
+    fn of(pair: LabelledPair, config: &ImageConfig, from: &Path) -> Result<Self, DataError> {
         let shape = pair.held.images.shape();
-        check_shape(shape, wanted, from)?;
+        check_shape(shape, config, from)?;
         let set = |set: super::Labelled| ImageSet {
             labels: set.labels,
             pixels: Pixels::Memory(set.images),
@@ -257,7 +246,7 @@ impl ImageData {
     ///
     /// # Errors
     /// If the shard does not exist, or has fewer than `needed` images.
-    pub fn keep_shard(&mut self, shards: &Shards, needed: usize) -> Result<(), ShardError> {
+    pub(crate) fn keep_shard(&mut self, shards: &Shards, needed: usize) -> Result<(), ShardError> {
         let mine = shards.samples(&self.train.labels, needed)?;
         if mine.len() == self.train.len() {
             return Ok(());
@@ -278,7 +267,7 @@ impl ImageData {
     ///
     /// # Errors
     /// If a file cannot be decoded.
-    pub fn load(&mut self, in_memory: usize, bad: &BadRecords) -> Result<(), DataError> {
+    pub(crate) fn load(&mut self, in_memory: usize, bad: &BadRecords) -> Result<(), DataError> {
         self.look_at_contrast(bad);
         let images = self.train.len() + self.held.len();
         let fits = images.saturating_mul(self.shape.area()) <= in_memory;
@@ -325,27 +314,30 @@ fn without(wanted: &[u32], decoded: Decoded, area: usize) -> Taken {
 }
 
 /// Refuses to resize images.
-fn check_shape(shape: ImageShape, wanted: &WantedImages<'_>, from: &Path) -> Result<(), DataError> {
-    if shape_of(shape, wanted) == shape {
+fn check_shape(shape: ImageShape, config: &ImageConfig, from: &Path) -> Result<(), DataError> {
+    if shape_of(shape, config) == shape {
         return Ok(());
     }
     let ImageShape { height, width, .. } = shape;
     Err(at(from)(Problem::Shape { height, width }))
 }
 
-/// The shape that is wanted; what is not said is that of an image, or 64 x 64 if it is larger.
-fn shape_of(image: ImageShape, wanted: &WantedImages<'_>) -> ImageShape {
+/// The wanted shape. By default the size is the image's, or 64 x 64 if it is larger, and channels are the image's.
+fn shape_of(image: ImageShape, config: &ImageConfig) -> ImageShape {
     let small = image.height.max(image.width) <= SMALL_SIDE;
     let usual = if small {
         [image.height, image.width]
     } else {
         [SMALL_SIDE; 2]
     };
-    let [height, width] = wanted.size.unwrap_or(usual);
+    let sides = config.size.map(|sides| sides.map(|side| side as usize));
+    let [height, width] = sides.unwrap_or(usual);
     ImageShape {
         height,
         width,
-        channels: wanted.channels.unwrap_or(image.channels),
+        channels: config
+            .channels
+            .map_or(image.channels, |count| count as usize),
     }
 }
 
@@ -353,6 +345,7 @@ fn shape_of(image: ImageShape, wanted: &WantedImages<'_>) -> ImageShape {
 mod tests {
     use super::*;
     use crate::data::{ShardKind, png_of};
+    use crate::tests::assert_has;
     use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
@@ -383,7 +376,7 @@ mod tests {
             ..Shards::whole()
         };
         let taken = |in_memory| {
-            let mut data = ImageData::read(dir.path(), &WantedImages::default()).unwrap();
+            let mut data = ImageData::read(dir.path(), &ImageConfig::default()).unwrap();
             data.keep_shard(&shards, 1).unwrap();
             data.load(in_memory, &BadRecords::default()).unwrap();
             assert_eq!((data.train.len(), data.held.len(), data.classes), (9, 2, 2));
@@ -403,14 +396,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let book = dir.path().join("book.txt");
         std::fs::write(&book, "Of Man's first disobedience").unwrap();
-        let refused = ImageData::read(&book, &WantedImages::default())
+        let refused = ImageData::read(&book, &ImageConfig::default())
             .err()
             .unwrap()
             .to_string();
-        assert!(
-            refused.contains("`task.kind` = \"language-model\""),
-            "{refused}"
-        );
+        assert_has(&refused, "`task.kind` = \"language-model\"");
     }
 
     /// Writes images and labels as data sets are published: a struct with the bytes, and a number.
@@ -451,9 +441,9 @@ mod tests {
         write_pack(&dir.path().join("data/train-0.parquet"), 0..40);
         write_pack(&dir.path().join("data/train-1.parquet"), 10..30);
         let check = |held_out, lengths: (usize, usize), in_memory| {
-            let wanted = WantedImages {
+            let wanted = ImageConfig {
                 held_out,
-                ..WantedImages::default()
+                ..ImageConfig::default()
             };
             let mut data = ImageData::read(dir.path(), &wanted).unwrap();
             assert_eq!((data.classes, data.shape.area()), (40, 45));
@@ -470,23 +460,20 @@ mod tests {
         write_pack(&dir.path().join("data/test-0.parquet"), 0..10);
         check(None, (60, 10), usize::MAX);
         check(None, (60, 10), 0);
-        let few = WantedImages {
-            classes: Some(35),
-            ..WantedImages::default()
+        let few = ImageConfig {
+            classes: Some(Classes::Count(35)),
+            ..ImageConfig::default()
         };
         let error = ImageData::read(dir.path(), &few).err().unwrap().to_string();
-        assert!(
-            error.contains("train-0.parquet: item 35 has label 35"),
-            "{error}"
-        );
+        assert_has(&error, "train-0.parquet: item 35 has label 35");
         std::fs::remove_file(dir.path().join("data/test-0.parquet")).unwrap();
-        let all = ImageData::read(dir.path(), &WantedImages::default()).unwrap();
+        let all = ImageData::read(dir.path(), &ImageConfig::default()).unwrap();
         assert_eq!(all.train.len() + all.held.len(), 60);
         assert!((1..20).contains(&all.held.len()), "{}", all.held.len());
         let path = dir.path().join("data/train-0.parquet");
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
-        let error = ImageData::read(dir.path(), &WantedImages::default()).err();
+        let error = ImageData::read(dir.path(), &ImageConfig::default()).err();
         assert!(error.unwrap().to_string().contains("cut off"));
     }
 
@@ -494,10 +481,10 @@ mod tests {
     fn the_first_image_gives_what_is_not_said() {
         let dir = folder();
         let shape = |size, channels| {
-            let wanted = WantedImages {
+            let wanted = ImageConfig {
                 size,
                 channels,
-                ..WantedImages::default()
+                ..ImageConfig::default()
             };
             ImageData::read(dir.path(), &wanted).unwrap().shape
         };
@@ -516,15 +503,15 @@ mod tests {
 
     #[test]
     fn idx_images_keep_their_shape() {
-        let wanted = WantedImages {
+        let wanted = ImageConfig {
             channels: Some(3),
-            ..WantedImages::default()
+            ..ImageConfig::default()
         };
         let error = ImageData::bundled(&wanted).err().unwrap().to_string();
         assert!(error.contains("28 x 28 grey images"), "{error}");
-        let few = WantedImages {
-            classes: Some(5),
-            ..WantedImages::default()
+        let few = ImageConfig {
+            classes: Some(Classes::Count(5)),
+            ..ImageConfig::default()
         };
         let error = ImageData::bundled(&few).err().unwrap().to_string();
         assert!(error.contains("`task.classes` is 5"), "{error}");

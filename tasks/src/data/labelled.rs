@@ -153,6 +153,7 @@ fn find(dir: &Path, name: &'static str) -> Result<PathBuf, DataError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_has;
     use std::fs;
 
     fn set(count: usize) -> Labelled {
@@ -204,18 +205,12 @@ mod tests {
         };
         assert_eq!(read(Some(10)).unwrap().classes, 10);
         let line = read(Some(2)).unwrap_err();
-        assert!(
-            line.contains("train-labels-idx1-ubyte: item 2 has label 2"),
-            "{line}"
-        );
+        assert_has(&line, "train-labels-idx1-ubyte: item 2 has label 2");
         assert!(line.contains("`task.classes` is 2"), "{line}");
         held.labels[4] = 200;
         write(dir.path(), "t10k", &held);
         let line = read(None).unwrap_err();
-        assert!(
-            line.contains("t10k-labels-idx1-ubyte: item 4 has label 200"),
-            "{line}"
-        );
+        assert_has(&line, "t10k-labels-idx1-ubyte: item 4 has label 200");
         assert!(line.contains("set `task.classes`"), "{line}");
     }
 

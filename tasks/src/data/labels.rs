@@ -80,6 +80,7 @@ fn largest(labels: &[u16]) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{assert_begins, assert_has};
 
     #[test]
     fn a_label_without_a_class_names_file_item_label_and_classes() {
@@ -92,22 +93,22 @@ mod tests {
             found.unwrap_err().to_string()
         };
         let above = line(&[1, 0, 9, 10, 11], Some(10));
-        assert!(
-            above.starts_with("train-labels: item 3 has label 10, but `task.classes` is 10"),
-            "{above}"
+        assert_begins(
+            &above,
+            "train-labels: item 3 has label 10, but `task.classes` is 10",
         );
         let sparse = line(&[0, 1, 2, 200, 3, 200], None);
-        assert!(
-            sparse.contains("item 3 has label 200, but only 5 of the labels up to it occur"),
-            "{sparse}"
+        assert_has(
+            &sparse,
+            "item 3 has label 200, but only 5 of the labels up to it occur",
         );
         assert!(sparse.contains("`task.classes` = 201"), "{sparse}");
         // Half of the labels is enough: some data sets count from one.
         assert_eq!(count_classes(file, &[1, 3], None).unwrap(), 4);
         let held = check_held(file, &[0, 7], 3, false).unwrap_err().to_string();
-        assert!(
-            held.contains("item 1 has label 7, but the training data have 3 classes"),
-            "{held}"
+        assert_has(
+            &held,
+            "item 1 has label 7, but the training data have 3 classes",
         );
     }
 }

@@ -5,17 +5,8 @@ use crate::rng;
 
 /// Batches of shuffled passes over the samples. Samples that do not fill the last batch of a pass
 /// are left out of it; the next pass has another order.
-///
-/// ```
-/// use murmurate_tasks::data::Passes;
-/// let mut passes = Passes::new(10, 4, 7);
-/// let first = passes.batch(0).to_vec();
-/// assert_eq!(first.len(), 4);
-/// passes.batch(5);
-/// assert_eq!(passes.batch(0), first);
-/// ```
 #[derive(Clone, Debug)]
-pub struct Passes {
+pub(super) struct Passes {
     samples: usize,
     batch: usize,
     seed: u64,
@@ -29,7 +20,7 @@ impl Passes {
     ///
     /// # Panics
     /// If there are no samples or `batch` is zero.
-    pub fn new(samples: usize, batch: usize, seed: u64) -> Self {
+    pub(super) fn new(samples: usize, batch: usize, seed: u64) -> Self {
         assert!(samples > 0 && batch > 0, "a batch needs samples");
         let mut passes = Self {
             samples,
@@ -43,12 +34,12 @@ impl Passes {
     }
 
     /// Number of samples in each batch.
-    pub fn batch_len(&self) -> usize {
+    pub(super) fn batch_len(&self) -> usize {
         self.batch
     }
 
     /// Indices of the samples of a batch.
-    pub fn batch(&mut self, number: u64) -> &[u32] {
+    pub(super) fn batch(&mut self, number: u64) -> &[u32] {
         let per_pass = (self.samples / self.batch) as u64;
         let pass = number / per_pass;
         if pass != self.pass {
@@ -79,6 +70,11 @@ mod tests {
         };
         let (first, second) = (pass(&mut passes, 0), pass(&mut passes, 3));
         assert_ne!(first, second);
+        assert_eq!(
+            pass(&mut passes, 0),
+            first,
+            "a batch follows from its number"
+        );
         for mut order in [first, second] {
             order.sort_unstable();
             assert!(order.into_iter().eq(0..12));

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The most shards of one run.
-pub const SHARDS_MAX: u32 = 65_536;
+pub(super) const SHARDS_MAX: u32 = 65_536;
 
 /// How samples are split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ShardKind {
     /// All peers of the run hold the same data and divide it among themselves, without numbers in
-    /// their configuration: see [`Division`](super::Division). `index` and `of` are not used.
+    /// their configuration: see `Division`. `index` and `of` are not used.
     #[default]
     Dealt,
     /// The data is this peer's own: it trains all of it. `index` and `of` are not used.
@@ -84,12 +84,7 @@ impl Default for Shards {
 pub enum ShardError {
     /// The index is not below the count.
     #[error("`shards.index` is {index}, it counts from 0 and must be below `shards.of` = {of}")]
-    Index {
-        /// The index.
-        index: u32,
-        /// The count.
-        of: u32,
-    },
+    Index { index: u32, of: u32 },
     /// No shards, or too many.
     #[error("`shards.of` is {0}, it must be from 1 to {SHARDS_MAX}")]
     Of(u32),
@@ -102,13 +97,9 @@ pub enum ShardError {
     /// The shard has too few samples.
     #[error("shard {index} of {of} has {found} samples, {needed} are needed (use fewer shards)")]
     TooFew {
-        /// The index.
         index: u32,
-        /// The count.
         of: u32,
-        /// Samples that it has.
         found: usize,
-        /// Samples that the task needs.
         needed: usize,
     },
     /// The ranks of an island cannot each have a part.
@@ -117,11 +108,8 @@ pub enum ShardError {
          {needed} (set fewer ranks, or give more data)"
     )]
     TooFewForRanks {
-        /// Pieces that there are: samples, tokens, passages.
         found: usize,
-        /// Number of ranks.
         ranks: u32,
-        /// Pieces that a rank needs.
         needed: usize,
     },
 }

@@ -1,6 +1,7 @@
 //! A small convolutional network.
 
 use super::perceptron::zeros;
+use crate::data::ImageShape;
 use crate::{Segments, fused};
 use burn::module::{Initializer, Module, Param};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
@@ -29,13 +30,13 @@ pub struct Cnn {
 }
 
 impl Cnn {
-    /// All parameters zero. The first argument is height, width and channels of an image.
-    pub fn zeros(
-        [height, width, channels]: [usize; 3],
-        hidden: usize,
-        classes: usize,
-        device: &Device,
-    ) -> Self {
+    /// All parameters zero.
+    pub fn zeros(image: ImageShape, hidden: usize, classes: usize, device: &Device) -> Self {
+        let ImageShape {
+            height,
+            width,
+            channels,
+        } = image;
         let conv = |input, output| {
             Conv2dConfig::new([input, output], [3, 3])
                 .with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1))
@@ -54,12 +55,8 @@ impl Cnn {
         }
     }
 
-    /// Logits `[n, classes]` of images `[n, channels * height * width]`.
-    pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
-        self.segmented(images, &mut Segments::whole())
-    }
-
-    /// The same, with a boundary before every layer but the first.
+    /// Logits `[n, classes]` of images `[n, channels * height * width]`, with a boundary before every layer
+    /// but the first.
     pub fn segmented(&self, images: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
         let [n, _] = images.dims();
         let x = images.reshape([n, self.channels, self.height, self.width]);

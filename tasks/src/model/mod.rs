@@ -8,13 +8,13 @@ mod resnet;
 mod transformer;
 
 pub use causal::{
-    CausalLm, CausalShape, Gpt2, Gpt2Shape, Llama, LlamaShape, Lora, ModelDirError, Rope, Stretch,
+    CausalLm, CausalShape, Family, Gpt2, Llama, LlamaHeads, Lora, ModelDirError, Rope, Stretch,
     read_shape, shape_json,
 };
 pub(crate) use causal::{dropout_of, end_of_text, initial, read_json};
 pub use cnn::{CNN_SIDE_MIN, Cnn};
 pub use perceptron::{Mlp, Perceptron};
-pub use resnet::{ResNet18, ResNetShape};
+pub use resnet::ResNet18;
 pub use transformer::{Block, Transformer, TransformerShape};
 
 use crate::Segments;

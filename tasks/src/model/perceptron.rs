@@ -29,12 +29,7 @@ impl Mlp {
         }
     }
 
-    /// Logits `[n, classes]` of images `[n, pixels]`.
-    pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
-        self.segmented(images, &mut Segments::whole())
-    }
-
-    /// The same, with a boundary before the output.
+    /// Logits `[n, classes]` of images `[n, pixels]`, with a boundary before the output.
     pub fn segmented(&self, images: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
         let x = segments.boundary(relu(self.hidden.forward(images)));
         self.output.forward(x)
@@ -67,14 +62,8 @@ impl Perceptron {
         }
     }
 
-    /// Outputs `[n, outputs]` of rows `[n, inputs]`.
-    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        self.segmented(x, &mut Segments::whole())
-    }
-
-    /// The same, with a boundary after each hidden layer.
-    pub fn segmented(&self, x: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
-        let mut x = x;
+    /// Outputs `[n, outputs]` of rows `[n, inputs]`, with a boundary after each hidden layer.
+    pub fn segmented(&self, mut x: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
         for layer in &self.layers {
             x = segments.boundary(relu(layer.forward(x)));
         }

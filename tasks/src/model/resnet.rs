@@ -1,6 +1,7 @@
 //! A residual network of eighteen layers. Its fields have the names of torchvision's `resnet18`, so that
 //! the names and shapes of the tensors are those of its files.
 
+use crate::data::ImageShape;
 use crate::{Segments, fused};
 use burn::module::{Initializer, Module, Param};
 use burn::nn::PaddingConfig2d;
@@ -19,29 +20,6 @@ const GROUP: usize = 16;
 
 /// Keeps a norm finite where all values of a group are equal.
 const EPSILON: f64 = 1e-5;
-
-/// Sizes of a residual network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResNetShape {
-    /// Rows of an image.
-    pub height: usize,
-    /// Columns of an image.
-    pub width: usize,
-    /// Values of a pixel.
-    pub channels: usize,
-    /// Channels of the first stage; each later stage has twice as many. 64 in the paper.
-    pub base: usize,
-    /// Number of classes.
-    pub classes: usize,
-}
-
-impl ResNetShape {
-    /// The form for small images, as for CIFAR: the first layer has 3 x 3 kernels and keeps the size. Otherwise it
-    /// has 7 x 7 kernels, and its stride and the pooling after it divide the size by 4.
-    pub fn is_small(&self) -> bool {
-        self.height.max(self.width) <= SMALL_SIDE
-    }
-}
 
 /// ResNet-18: one convolution, four stages of two blocks with two 3 x 3 convolutions each, the mean over
 /// all places, and one linear layer.
@@ -95,9 +73,16 @@ struct Output {
 }
 
 impl ResNet18 {
-    /// All parameters zero.
-    pub fn zeros(shape: &ResNetShape, device: &Device) -> Self {
-        let (small, base) = (shape.is_small(), shape.base);
+    /// All parameters zero. The first stage has `base` channels, 64 in the paper; each later stage has twice
+    /// as many. For small images, as for CIFAR, the first layer has 3 x 3 kernels and keeps the size.
+    /// Otherwise it has 7 x 7 kernels, and its stride and the pooling after it divide the size by 4.
+    pub fn zeros(image: ImageShape, base: usize, classes: usize, device: &Device) -> Self {
+        let ImageShape {
+            height,
+            width,
+            channels,
+        } = image;
+        let small = height.max(width) <= SMALL_SIDE;
         let (side, stride) = if small { (3, 1) } else { (7, 2) };
         let stage = |input, output, stride| {
             let first = Block::zeros(input, output, stride, device);
@@ -105,29 +90,25 @@ impl ResNet18 {
         };
         let features = 8 * base;
         Self {
-            conv1: conv([shape.channels, base], side, stride, device),
+            conv1: conv([channels, base], side, stride, device),
             bn1: Norm::zeros(base, device),
             layer1: stage(base, base, 1),
             layer2: stage(base, 2 * base, 2),
             layer3: stage(2 * base, 4 * base, 2),
             layer4: stage(4 * base, features, 2),
             fc: Output {
-                weight: Initializer::Zeros.init([shape.classes, features], device),
-                bias: Initializer::Zeros.init([shape.classes], device),
+                weight: Initializer::Zeros.init([classes, features], device),
+                bias: Initializer::Zeros.init([classes], device),
             },
-            height: shape.height,
-            width: shape.width,
-            channels: shape.channels,
+            height,
+            width,
+            channels,
             small,
         }
     }
 
-    /// Logits `[n, classes]` of images `[n, channels * height * width]`.
-    pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
-        self.segmented(images, &mut Segments::whole())
-    }
-
-    /// The same, with a boundary before every stage and before the output.
+    /// Logits `[n, classes]` of images `[n, channels * height * width]`, with a boundary before every stage
+    /// and before the output.
     pub fn segmented(&self, images: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
         let [n, _] = images.dims();
         let x = images.reshape([n, self.channels, self.height, self.width]);
@@ -225,14 +206,12 @@ mod tests {
     use burn::tensor::TensorData;
 
     fn layout(side: usize, classes: usize) -> murmurate_strategies::Layout {
-        let shape = ResNetShape {
+        let image = ImageShape {
             height: side,
             width: side,
             channels: 3,
-            base: 64,
-            classes,
         };
-        flat::layout(&ResNet18::zeros(&shape, &Device::flex()))
+        flat::layout(&ResNet18::zeros(image, 64, classes, &Device::flex()))
     }
 
     /// torchvision's `resnet18` has 11,689,512 parameters, and 62 tensors beside the buffers of its norms.
@@ -287,16 +266,15 @@ mod tests {
     fn any_size_gives_one_logit_for_each_class() {
         let device = Device::flex();
         for (height, width) in [(1, 1), (5, 9), (33, 20), (70, 65)] {
-            let shape = ResNetShape {
+            let image = ImageShape {
                 height,
                 width,
                 channels: 1,
-                base: 3,
-                classes: 4,
             };
-            let model = ResNet18::zeros(&shape, &device);
+            let model = ResNet18::zeros(image, 3, 4, &device);
             let images = Tensor::zeros([2, height * width], &device);
-            assert_eq!(model.forward(images).dims(), [2, 4]);
+            let logits = model.segmented(images, &mut Segments::whole());
+            assert_eq!(logits.dims(), [2, 4]);
         }
     }
 }

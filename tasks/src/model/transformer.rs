@@ -27,23 +27,6 @@ pub struct TransformerShape {
     pub context: usize,
 }
 
-impl TransformerShape {
-    /// Useful floating-point operations of one inner step on `tokens` bytes.
-    ///
-    /// `6 P tokens + 12 layers context width tokens`: two operations per weight `P` of a matrix
-    /// product and byte, once forward and twice backward, and the same for the two products of
-    /// attention over the whole context (the causal half is not subtracted). Embeddings, norms,
-    /// softmax and the optimizer are not counted, nor is anything computed twice.
-    ///
-    /// **Source:** Chowdhery et al., PaLM, 2022, appendix B.
-    pub fn useful_flops(&self, tokens: usize) -> f64 {
-        let width = self.width as f64;
-        let weights = self.layers as f64 * 12.0 * width * width + SYMBOLS as f64 * width;
-        let attention = 12.0 * self.layers as f64 * self.context as f64 * width;
-        (6.0 * weights + attention) * tokens as f64
-    }
-}
-
 /// Predicts the next byte.
 #[derive(Module, Debug)]
 pub struct Transformer {
@@ -89,18 +72,11 @@ impl Transformer {
         }
     }
 
-    /// Logits `[batch * context, 256]` of the byte after each; bytes: `[batch, context]`.
+    /// Logits `[batch * context, 256]` of the byte after each, with a boundary before every block and before
+    /// the output; bytes: `[batch, context]`.
     ///
     /// # Panics
     /// When the windows are longer than the context.
-    pub fn forward(&self, bytes: Tensor<2, Int>) -> Tensor<2> {
-        self.segmented(bytes, &mut Segments::whole())
-    }
-
-    /// The same, with a boundary before every block and before the output.
-    ///
-    /// # Panics
-    /// As [`Transformer::forward`].
     pub fn segmented(&self, bytes: Tensor<2, Int>, segments: &mut Segments) -> Tensor<2> {
         let [batch, context] = bytes.dims();
         let x = self.embed.val().select(0, bytes.reshape([batch * context]));
@@ -177,23 +153,17 @@ mod tests {
         let mut state = 1_u32;
         let model = Transformer::zeros(shape, &device);
         let layout = crate::trainer::flat::layout(&model);
-        struct Fill<'a>(&'a mut u32);
-        impl crate::trainer::flat::Edit for Fill<'_> {
-            fn wants(&self, _: &murmurate_strategies::TensorSpec) -> bool {
-                true
+        let mut fill = |_, _, values: &mut [f32]| {
+            for x in values {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *x = (state >> 8) as f32 / 8_388_608.0 - 1.0;
             }
-            fn edit(&mut self, _: usize, _: &murmurate_strategies::TensorSpec, v: &mut [f32]) {
-                for x in v {
-                    *self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    *x = (*self.0 >> 8) as f32 / 8_388_608.0 - 1.0;
-                }
-            }
-        }
-        let model = crate::trainer::flat::edit(model, &layout, &mut Fill(&mut state));
+        };
+        let model = crate::trainer::flat::edit(model, &layout, 0..layout.len(), &mut fill);
         let logits = |bytes: [i32; 4]| {
             let bytes = Tensor::from_data(TensorData::new(bytes.to_vec(), [1, 4]), &device);
             model
-                .forward(bytes)
+                .segmented(bytes, &mut Segments::whole())
                 .into_data()
                 .try_to_vec::<f32>()
                 .unwrap()

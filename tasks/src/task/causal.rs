@@ -1,25 +1,23 @@
 //! Causal language modelling on tokens: a Llama or GPT-2, complete or by adapters.
 
+use super::windows::{Held, tensors};
 use super::{Score, Task};
 use crate::config::{
     Architecture, BYTES, CausalConfig, CausalModel, ConfigError, FreshModel, NO_TEXT,
 };
 use crate::data::{BadRecords, Dataset, Feed, Reading, Shards, Tokens};
 use crate::model::{
-    CausalLm, CausalShape, Gpt2Shape, LlamaShape, Lora, ModelDirError, Rope, Stretch, dropout_of,
+    CausalLm, CausalShape, Family, LlamaHeads, Lora, ModelDirError, Rope, Stretch, dropout_of,
     end_of_text, initial, read_shape,
 };
 use crate::weights::load_module;
 use crate::{Segments, TaskError, loss};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 use murmurate_strategies::names::hint;
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Most windows of held-out text to evaluate, spread evenly over it.
-const HELD_WINDOWS: usize = 512;
 
 /// Tokens that a model sees at once if the configuration does not say.
 const CONTEXT: usize = 128;
@@ -54,8 +52,7 @@ pub(crate) struct CausalPlan {
 pub struct CausalTask {
     plan: CausalPlan,
     feed: Feed,
-    /// Tokens that are held out, the same for all shards.
-    held: Vec<u32>,
+    held: Held<u32>,
     batch: usize,
     accumulate: u32,
     clip_norm: Option<f64>,
@@ -70,14 +67,14 @@ impl CausalPlan {
             CausalModel::Folder { model } => (read_shape(model)?, Some(model.clone())),
             CausalModel::Fresh(model) => (fresh(model, config.context, tokens), None),
         };
-        let most = shape.positions();
+        let most = shape.positions;
         let context = config
             .context
             .map_or(CONTEXT.min(most), |size| size as usize);
         if context > most {
             return Err(ConfigError::Context { context, most }.into());
         }
-        let (known, vocabulary) = (tokens.vocabulary(), shape.vocabulary());
+        let (known, vocabulary) = (tokens.vocabulary(), shape.vocabulary);
         if known > vocabulary {
             let tokens = known;
             return Err(ConfigError::Vocabulary { tokens, vocabulary }.into());
@@ -117,34 +114,31 @@ pub(crate) fn tokens(config: &CausalConfig) -> Result<Tokens, ModelDirError> {
 
 fn fresh(model: &FreshModel, context: Option<u32>, tokens: &Tokens) -> CausalShape {
     let size = |value: u32| value as usize;
-    let positions = context.map_or(CONTEXT, size);
-    match model.architecture {
-        Architecture::Llama => CausalShape::Llama(LlamaShape {
-            vocabulary: tokens.vocabulary(),
-            width: size(model.width),
-            hidden: size(model.hidden),
-            layers: size(model.layers),
-            heads: size(model.heads),
-            kv_heads: size(model.kv_heads),
-            head_width: size(model.width / model.heads),
-            positions,
-            eps: 1e-6,
-            rope: Rope {
-                theta: 10_000.0,
-                stretch: Stretch::None,
-            },
-            tied: model.tied,
-        }),
-        Architecture::Gpt2 => CausalShape::Gpt2(Gpt2Shape {
-            vocabulary: tokens.vocabulary(),
-            width: size(model.width),
-            hidden: size(model.hidden),
-            layers: size(model.layers),
-            heads: size(model.heads),
-            positions,
-            eps: 1e-5,
-            tied: model.tied,
-        }),
+    let (family, eps) = match model.architecture {
+        Architecture::Llama => {
+            let stretch = Stretch::None;
+            let heads = LlamaHeads {
+                kv_heads: size(model.kv_heads),
+                head_width: size(model.width / model.heads),
+                rope: Rope {
+                    theta: 10_000.0,
+                    stretch,
+                },
+            };
+            (Family::Llama(heads), 1e-6)
+        }
+        Architecture::Gpt2 => (Family::Gpt2, 1e-5),
+    };
+    CausalShape {
+        family,
+        vocabulary: tokens.vocabulary(),
+        width: size(model.width),
+        hidden: size(model.hidden),
+        layers: size(model.layers),
+        heads: size(model.heads),
+        positions: context.map_or(CONTEXT, size),
+        eps,
+        tied: model.tied,
     }
 }
 
@@ -152,9 +146,9 @@ fn lora(config: &CausalConfig, shape: &CausalShape) -> Result<Option<Lora>, Conf
     let Some(lora) = &config.lora else {
         return Ok(None);
     };
-    let (layers, usual): (&[&'static str], &[&str]) = match shape {
-        CausalShape::Llama(_) => (&LLAMA_LAYERS, &["q_proj", "v_proj"]),
-        CausalShape::Gpt2(_) => (&GPT2_LAYERS, &["c_attn"]),
+    let (layers, usual): (&[&'static str], &[&str]) = match shape.family {
+        Family::Llama(_) => (&LLAMA_LAYERS, &["q_proj", "v_proj"]),
+        Family::Gpt2 => (&GPT2_LAYERS, &["c_attn"]),
     };
     let usual = || usual.iter().map(|&name| name.to_owned()).collect();
     let targets: Vec<String> = lora.targets.clone().unwrap_or_else(usual);
@@ -183,7 +177,7 @@ pub(crate) fn reading<'a>(
         path: config.data.path(NO_TEXT)?,
         column: config.column.as_deref(),
         end: plan.end,
-        vocabulary: plan.shape.vocabulary(),
+        vocabulary: plan.shape.vocabulary,
         held_out: config.held_out,
         tokens,
         bad,
@@ -191,7 +185,7 @@ pub(crate) fn reading<'a>(
 }
 
 impl CausalTask {
-    /// Reads model sizes and text: all of a shard if it is small, otherwise only what is held out.
+    /// Reads model sizes and text: all of a shard if it is small, otherwise only the held-out part.
     ///
     /// # Errors
     /// When model, tokenizer, text or shard are wrong, or do not fit each other.
@@ -204,26 +198,18 @@ impl CausalTask {
             bad.report().say(dropout);
         }
         let reading = reading(config, &plan, tokens, bad.clone())?;
-        let (feed, held) = Feed::new(reading, shards, seed, window, batch)?;
+        let (feed, tokens) = Feed::new(reading, shards, seed, window, batch)?;
+        let context = plan.context;
         Ok(Self {
             plan,
             feed,
-            held,
+            held: Held { tokens, context },
             batch,
             accumulate: config.accumulate,
             clip_norm: config.clip_norm,
             smoothing: config.label_smoothing,
             bad,
         })
-    }
-
-    /// The sizes of the model.
-    pub fn shape(&self) -> &CausalShape {
-        &self.plan.shape
-    }
-
-    fn held_windows(&self) -> usize {
-        (self.held.len() / (self.plan.context + 1)).clamp(1, HELD_WINDOWS)
     }
 
     /// Windows in an evaluation batch.
@@ -243,7 +229,7 @@ impl Task for CausalTask {
     /// As GPT-2's. Values that [`Task::start`] reads are not drawn.
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         if self.plan.start.is_none() || self.plan.lora.is_some() {
-            initial(tensor, self.plan.shape.layers(), values, rng);
+            initial(tensor, self.plan.shape.layers, values, rng);
         }
     }
 
@@ -282,20 +268,16 @@ impl Task for CausalTask {
         Ok(tensors(&tokens, &starts, context, device))
     }
 
-    fn loss(&self, model: &CausalLm, batch: Self::Batch) -> Tensor<1> {
-        self.segmented_loss(model, batch, &mut Segments::whole())
-    }
-
     /// A tied model is not cut, because it uses one table in two segments; nor is one with adapters,
     /// because there is nothing to train in its first segment.
-    fn segmented_loss(
+    fn loss(
         &self,
         model: &CausalLm,
         (tokens, next): Self::Batch,
         segments: &mut Segments,
     ) -> Tensor<1> {
         let mut whole = Segments::whole();
-        let in_one = self.plan.shape.tied() || self.plan.lora.is_some();
+        let in_one = self.plan.shape.tied || self.plan.lora.is_some();
         let segments = if in_one { &mut whole } else { segments };
         loss::smooth_cross_entropy(model.segmented(tokens, segments), next, self.smoothing)
     }
@@ -305,7 +287,7 @@ impl Task for CausalTask {
     }
 
     fn held_batches(&self) -> usize {
-        self.held_windows().div_ceil(self.held_batch())
+        self.held.batches(self.held_batch())
     }
 
     fn score(
@@ -314,43 +296,7 @@ impl Task for CausalTask {
         index: usize,
         device: &Device,
     ) -> Result<Score, TaskError> {
-        let (windows, held) = (self.held_windows(), &self.held);
-        let last = held.len() - (self.plan.context + 1);
-        let first = index * self.held_batch();
-        let starts: Vec<usize> = (first..windows.min(first + self.held_batch()))
-            .map(|place| last * place / (windows - 1).max(1))
-            .collect();
-        let (tokens, next) = tensors(held, &starts, self.plan.context, device);
-        let samples = next.dims()[0] as u64;
-        let (loss_sum, _) = loss::score(model.forward(tokens), next);
-        Ok(Score {
-            loss_sum,
-            right: None,
-            right_5: None,
-            samples,
-        })
+        let logits = |tokens| model.forward(tokens);
+        Ok(self.held.score(index, self.held_batch(), device, logits))
     }
-}
-
-/// Windows of `context` tokens from these positions, and the token after each.
-fn tensors(
-    tokens: &[u32],
-    starts: &[usize],
-    context: usize,
-    device: &Device,
-) -> (Tensor<2, Int>, Tensor<1, Int>) {
-    let windows = |shift: usize| {
-        let all = starts
-            .iter()
-            .flat_map(|start| &tokens[start + shift..start + shift + context]);
-        all.map(|&token| token as i32).collect::<Vec<_>>()
-    };
-    let shape = [starts.len(), context];
-    (
-        Tensor::from_data(TensorData::new(windows(0), shape), device),
-        Tensor::from_data(
-            TensorData::new(windows(1), [starts.len() * context]),
-            device,
-        ),
-    )
 }

@@ -1,13 +1,12 @@
 //! Image classification: labelled images of any source with small random shifts.
 
 use super::{Score, Task};
-use crate::config::{Augmentation, Classes, DataSource, ImageConfig, ImageModel};
-use crate::data::idx::ImageShape;
+use crate::config::{Augmentation, ImageConfig, ImageModel};
 use crate::data::{
-    BadRecords, DECODED_IN_MEMORY_MAX, DataError, Dataset, ImageData, Problem, Shards, Units,
-    WantedImages,
+    BadRecords, DECODED_IN_MEMORY_MAX, DataError, Dataset, ImageData, ImageShape, Problem, Shards,
+    Taken, Units,
 };
-use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp, ResNet18, ResNetShape};
+use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp, ResNet18};
 use crate::{Segments, TaskError, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_strategies::{DataReport, TensorSpec};
@@ -24,7 +23,7 @@ const TOP_5_CLASSES: usize = 10;
 const COLOURS: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
 
 /// The most images in an evaluation batch.
-const HELD_BATCH_MAX: usize = 500;
+const HELD_BATCH_MAX: usize = 100;
 
 /// The fewest, however large they are.
 const HELD_BATCH_MIN: usize = 16;
@@ -64,29 +63,12 @@ impl ImagePlan {
     }
 
     pub(crate) fn model(&self, device: &Device) -> Classifier {
-        let ImageShape {
-            height,
-            width,
-            channels,
-        } = self.shape;
-        let (hidden, classes) = (self.hidden, self.classes);
+        let (image, hidden, classes) = (self.shape, self.hidden, self.classes);
         match self.model {
-            ImageModel::Mlp => {
-                Classifier::Mlp(Mlp::zeros(self.shape.area(), hidden, classes, device))
-            }
-            ImageModel::Cnn => {
-                let sides = [height, width, channels];
-                Classifier::Cnn(Cnn::zeros(sides, hidden, classes, device))
-            }
+            ImageModel::Mlp => Classifier::Mlp(Mlp::zeros(image.area(), hidden, classes, device)),
+            ImageModel::Cnn => Classifier::Cnn(Cnn::zeros(image, hidden, classes, device)),
             ImageModel::ResNet18 => {
-                let shape = ResNetShape {
-                    height,
-                    width,
-                    channels,
-                    base: self.base,
-                    classes,
-                };
-                Classifier::ResNet18(ResNet18::zeros(&shape, device))
+                Classifier::ResNet18(ResNet18::zeros(image, self.base, classes, device))
             }
         }
     }
@@ -118,7 +100,7 @@ impl ImageTask {
         seed: u64,
         shards: &Shards,
     ) -> Result<Self, TaskError> {
-        let mut data = find_images(config)?;
+        let mut data = ImageData::find(config)?;
         let plan = ImagePlan::new(config, &data)?;
         data.keep_shard(shards, 1)?;
         let bad = BadRecords::new(config.on_bad_record);
@@ -135,30 +117,10 @@ impl ImageTask {
         })
     }
 
-    /// The images: this shard's and all held-out ones.
-    pub fn data(&self) -> &ImageData {
-        &self.data
-    }
-
     fn held_batch(&self) -> usize {
         let fits = HELD_VALUES / self.plan.shape.area();
         fits.clamp(HELD_BATCH_MIN, HELD_BATCH_MAX)
     }
-}
-
-/// Finds the images of a task. Those in files are not decoded yet.
-pub(crate) fn find_images(config: &ImageConfig) -> Result<ImageData, TaskError> {
-    let wanted = WantedImages {
-        held_out: config.held_out,
-        classes: config.classes.as_ref().map(Classes::count),
-        names: config.classes.as_ref().and_then(Classes::names),
-        size: config.size.map(|sides| sides.map(|side| side as usize)),
-        channels: config.channels.map(|channels| channels as usize),
-    };
-    Ok(match &config.data {
-        DataSource::Bundled => ImageData::bundled(&wanted)?,
-        DataSource::Path(dir) => ImageData::read(dir, &wanted)?,
-    })
 }
 
 impl Task for ImageTask {
@@ -180,8 +142,8 @@ impl Task for ImageTask {
             2.. if !is_output => {
                 rng::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
             }
-            1 if is_scale => rng::ones(values),
-            _ => rng::zeros(values),
+            1 if is_scale => values.fill(1.0),
+            _ => values.fill(0.0),
         }
     }
 
@@ -206,28 +168,15 @@ impl Task for ImageTask {
             return Err(DataError::nowhere(Problem::NoneLeft).into());
         }
         let shift = self.augmentation.shift_px();
-        let mut pixels = Vec::with_capacity(taken.pixels.len());
-        for image in taken.pixels.chunks_exact(self.plan.shape.area()) {
-            let mut offset = || match shift {
-                0 => 0,
-                _ => rng::below(2 * shift as u64 + 1, &mut rng) as isize - shift as isize,
-            };
-            let by = [offset(), offset()];
-            self.scale.append_moved(&mut pixels, image, by);
-        }
-        let labels = taken
-            .images
-            .iter()
-            .map(|&index| i32::from(train.labels()[index as usize]))
-            .collect();
-        Ok(tensors(pixels, labels, device))
+        let mut offset = || match shift {
+            0 => 0,
+            _ => rng::below(2 * shift as u64 + 1, &mut rng) as isize - shift as isize,
+        };
+        let by = || [offset(), offset()];
+        Ok(self.scale.tensors(&taken, train.labels(), by, device))
     }
 
-    fn loss(&self, model: &Classifier, batch: Self::Batch) -> Tensor<1> {
-        self.segmented_loss(model, batch, &mut Segments::whole())
-    }
-
-    fn segmented_loss(
+    fn loss(
         &self,
         model: &Classifier,
         (images, labels): Self::Batch,
@@ -262,16 +211,8 @@ impl Task for ImageTask {
         if taken.images.is_empty() {
             return Ok(Score::default());
         }
-        let mut pixels = Vec::with_capacity(taken.pixels.len());
-        for image in taken.pixels.chunks_exact(self.plan.shape.area()) {
-            self.scale.append_moved(&mut pixels, image, [0, 0]);
-        }
-        let labels = taken
-            .images
-            .iter()
-            .map(|&index| i32::from(held.labels()[index as usize]))
-            .collect();
-        let (images, labels) = tensors(pixels, labels, device);
+        let scaled = self.scale.tensors(&taken, held.labels(), || [0, 0], device);
+        let (images, labels) = scaled;
         let logits = model.forward(images);
         let many = logits.dims()[1] >= TOP_5_CLASSES;
         let right_5 = many.then(|| loss::top_5(logits.clone(), labels.clone()));
@@ -283,15 +224,6 @@ impl Task for ImageTask {
             samples: taken.images.len() as u64,
         })
     }
-}
-
-fn tensors(pixels: Vec<f32>, labels: Vec<i32>, device: &Device) -> (Tensor<2>, Tensor<1, Int>) {
-    let n = labels.len();
-    let shape = [n, pixels.len() / n];
-    (
-        Tensor::from_data(TensorData::new(pixels, shape), device),
-        Tensor::from_data(TensorData::new(labels, [n]), device),
-    )
 }
 
 /// From bytes to the values that a model sees, `(byte / 255 - mean) / deviation`: one table for each
@@ -311,6 +243,28 @@ impl Scale {
             _ => COLOURS.0.iter().zip(&COLOURS.1).map(table).collect(),
         };
         Self { shape, tables }
+    }
+
+    /// A batch `[n, channels * height * width]`, each image shifted by what `by` says, and its labels `[n]`
+    /// of those of all images.
+    fn tensors(
+        &self,
+        taken: &Taken,
+        labels: &[u16],
+        mut by: impl FnMut() -> [isize; 2],
+        device: &Device,
+    ) -> (Tensor<2>, Tensor<1, Int>) {
+        let (n, area) = (taken.images.len(), self.shape.area());
+        let mut pixels = Vec::with_capacity(taken.pixels.len());
+        for image in taken.pixels.chunks_exact(area) {
+            self.append_moved(&mut pixels, image, by());
+        }
+        let label = |&image: &u32| i32::from(labels[image as usize]);
+        let labels: Vec<i32> = taken.images.iter().map(label).collect();
+        (
+            Tensor::from_data(TensorData::new(pixels, [n, area]), device),
+            Tensor::from_data(TensorData::new(labels, [n]), device),
+        )
     }
 
     /// Appends an image `[height, width, channels]` as `[channels, height, width]`, shifted down and right.

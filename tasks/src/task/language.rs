@@ -1,19 +1,16 @@
 //! Byte-level language modelling on any text: windows of a peer's range of bytes.
 
+use super::windows::{Held, tensors};
 use super::{Score, Task};
 use crate::config::{LanguageConfig, NO_TEXT};
 use crate::data::{BadRecords, Dataset, Dealt, Problem, Shards, Units, at, read_text, split_text};
 use crate::model::{Transformer, TransformerShape};
 use crate::{Segments, TaskError, loss, rng};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 use murmurate_protocol::Digest;
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
-use std::ops::Range;
 use std::sync::Arc;
-
-/// Most windows of held-out text to evaluate, spread evenly over it.
-const HELD_WINDOWS: usize = 512;
 
 /// Windows in an evaluation batch.
 const HELD_BATCH: usize = 16;
@@ -27,7 +24,7 @@ pub struct LanguageTask {
     shape: TransformerShape,
     batch: usize,
     train: Vec<u8>,
-    held: Vec<u8>,
+    held: Held<u8>,
     /// Its blocks of text.
     units: Units,
     bad: BadRecords,
@@ -75,7 +72,10 @@ impl LanguageTask {
             shape: shape(config),
             batch,
             train: text[mine].to_vec(),
-            held: text[held].to_vec(),
+            held: Held {
+                tokens: text[held].to_vec(),
+                context: config.context as usize,
+            },
             bad: BadRecords::default(),
         })
     }
@@ -83,10 +83,6 @@ impl LanguageTask {
     /// The dimensions of the model.
     pub fn shape(&self) -> TransformerShape {
         self.shape
-    }
-
-    fn held_windows(&self) -> usize {
-        (self.held.len() / (self.shape.context + 1)).clamp(1, HELD_WINDOWS)
     }
 }
 
@@ -113,7 +109,7 @@ impl Task for LanguageTask {
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         let ends = ["join.weight", "narrow.weight", "output.weight"];
         if ends.iter().any(|end| tensor.name.ends_with(end)) {
-            return rng::zeros(values);
+            return values.fill(0.0);
         }
         let table = matches!(tensor.name.as_str(), "embed" | "position");
         let gain = if table {
@@ -142,24 +138,18 @@ impl Task for LanguageTask {
         let starts = (self.train.len() - window + 1) as u64;
         let times = BLOCK_WINDOWS as u64;
         let told = self.units.of_blocks(self.batch, times);
-        let windows = (0..self.batch).map(|row| {
-            let start = match self.units.dealt() {
-                Some(dealt) => {
-                    let unit = told.as_ref().map(|units| units[row]);
-                    start_in(dealt, unit, starts, &mut rng)
-                }
-                None => rng::below(starts, &mut rng) as usize,
-            };
-            start..start + window
-        });
-        Ok(tensors(&self.train, windows, device))
+        let start = |row: usize| match self.units.dealt() {
+            Some(dealt) => {
+                let unit = told.as_ref().map(|units| units[row]);
+                start_in(dealt, unit, starts, &mut rng)
+            }
+            None => rng::below(starts, &mut rng) as usize,
+        };
+        let starts: Vec<usize> = (0..self.batch).map(start).collect();
+        Ok(tensors(&self.train, &starts, self.shape.context, device))
     }
 
-    fn loss(&self, model: &Transformer, batch: Self::Batch) -> Tensor<1> {
-        self.segmented_loss(model, batch, &mut Segments::whole())
-    }
-
-    fn segmented_loss(
+    fn loss(
         &self,
         model: &Transformer,
         (bytes, next): Self::Batch,
@@ -173,7 +163,7 @@ impl Task for LanguageTask {
     }
 
     fn held_batches(&self) -> usize {
-        self.held_windows().div_ceil(HELD_BATCH)
+        self.held.batches(HELD_BATCH)
     }
 
     fn score(
@@ -182,22 +172,8 @@ impl Task for LanguageTask {
         index: usize,
         device: &Device,
     ) -> Result<Score, TaskError> {
-        let (windows, window) = (self.held_windows(), self.shape.context + 1);
-        let last = self.held.len() - window;
-        let first = index * HELD_BATCH;
-        let chosen = (first..windows.min(first + HELD_BATCH)).map(|place| {
-            let start = last * place / (windows - 1).max(1);
-            start..start + window
-        });
-        let (bytes, next) = tensors(&self.held, chosen, device);
-        let samples = next.dims()[0] as u64;
-        let (loss_sum, _) = loss::score(model.forward(bytes), next);
-        Ok(Score {
-            loss_sum,
-            right: None,
-            right_5: None,
-            samples,
-        })
+        let logits = |bytes| model.segmented(bytes, &mut Segments::whole());
+        Ok(self.held.score(index, HELD_BATCH, device, logits))
     }
 }
 
@@ -213,29 +189,4 @@ fn start_in(dealt: &Dealt, told: Option<u32>, starts: u64, rng: &mut ChaCha8Rng)
     let cut = |block: u64| (u128::from(starts) * u128::from(block) / u128::from(blocks)) as u64;
     let (begin, end) = (cut(block), cut(block + 1));
     (begin + rng::below(end - begin, rng)) as usize
-}
-
-/// The inputs and targets: each window without its last byte, and each window without its first
-/// byte.
-fn tensors(
-    text: &[u8],
-    windows: impl Iterator<Item = Range<usize>>,
-    device: &Device,
-) -> (Tensor<2, Int>, Tensor<1, Int>) {
-    let (mut bytes, mut next, mut rows) = (Vec::new(), Vec::new(), 0);
-    for window in windows {
-        let window = &text[window];
-        bytes.extend(
-            window[..window.len() - 1]
-                .iter()
-                .map(|&byte| i32::from(byte)),
-        );
-        next.extend(window[1..].iter().map(|&byte| i32::from(byte)));
-        rows += 1;
-    }
-    let (len, context) = (next.len(), next.len() / rows);
-    (
-        Tensor::from_data(TensorData::new(bytes, [rows, context]), device),
-        Tensor::from_data(TensorData::new(next, [len]), device),
-    )
 }

@@ -4,11 +4,12 @@ mod causal;
 mod image;
 mod language;
 mod tabular;
+mod windows;
 
 pub use causal::CausalTask;
 pub(crate) use causal::{CausalPlan, reading, tokens};
+pub(crate) use image::ImagePlan;
 pub use image::ImageTask;
-pub(crate) use image::{ImagePlan, find_images};
 pub use language::LanguageTask;
 pub(crate) use language::shape;
 pub use tabular::{TabularTask, Wanted};
@@ -18,7 +19,7 @@ use crate::rng;
 use crate::{Segments, TaskError};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use murmurate_protocol::{Blocks, Digest, Participants, Pool};
+use murmurate_protocol::Digest;
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
@@ -63,8 +64,8 @@ pub trait Task: Send {
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         match tensor.shape.len() {
             2.. => rng::fan_in(tensor, 1.0, values, rng),
-            _ if tensor.name.ends_with("gamma") => rng::ones(values),
-            _ => rng::zeros(values),
+            _ if tensor.name.ends_with("gamma") => values.fill(1.0),
+            _ => values.fill(0.0),
         }
     }
 
@@ -78,9 +79,8 @@ pub trait Task: Send {
         Ok(model)
     }
 
-    /// What the peers divide of this task's data, and where this peer is in it. What follows about
-    /// participants, blocks and positions is answered by it. The default is for data that is this peer's own
-    /// and whose batches follow from their numbers.
+    /// What the peers divide of this task's data, and where this peer is in it. The default is for data that
+    /// is this peer's own and whose batches follow from their numbers.
     fn dataset(&self) -> Option<&dyn Dataset> {
         None
     }
@@ -88,32 +88,6 @@ pub trait Task: Send {
     /// The same, to change.
     fn dataset_mut(&mut self) -> Option<&mut dyn Dataset> {
         None
-    }
-
-    /// Says who trains beside this peer. A task whose data is divided among the peers makes its
-    /// batches of its own part from now on.
-    fn deal(&mut self, participants: &Participants) {
-        if let Some(data) = self.dataset_mut() {
-            data.deal(participants);
-        }
-    }
-
-    /// The data set, if the peers can divide it in blocks.
-    fn pool(&self) -> Option<Pool> {
-        self.dataset()?.pool()
-    }
-
-    /// Says which blocks of its pool to train from now on, instead of [`Task::deal`]. Batches then follow
-    /// from the blocks, and not from their numbers, and the task has a [position](Task::position).
-    fn train_blocks(&mut self, blocks: &Blocks) {
-        if let Some(data) = self.dataset_mut() {
-            data.train_blocks(blocks);
-        }
-    }
-
-    /// How many of these blocks are finished.
-    fn finished_blocks(&self) -> u64 {
-        self.dataset().map_or(0, Dataset::finished_blocks)
     }
 
     /// Number of samples in each batch.
@@ -134,46 +108,16 @@ pub trait Task: Send {
     }
 
     /// The batch with this number. Must return the same batch for the same number and the same
-    /// participants. Numbers grow by one; a task with a [position](Task::position) may rely on it.
+    /// participants. Numbers grow by one; data with a [position](Dataset::position) may rely on it.
     ///
     /// # Errors
     /// If reading the data fails.
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError>;
 
-    /// Where the next batch is, for tasks that cannot find it by its number alone. Checkpoints keep it.
-    /// The default is for tasks that can unless they were told blocks.
-    fn position(&self) -> Vec<u8> {
-        self.dataset().map_or(Vec::new(), Dataset::position)
-    }
-
-    /// Goes to a position that [`Task::position`] gave, perhaps in an earlier process. An empty one is the
-    /// beginning. The next batch is the same one that followed it then.
-    ///
-    /// # Errors
-    /// If it is not a position in this task's data.
-    fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
-        let fits = match self.dataset_mut() {
-            Some(data) => data.seek(position),
-            None => position.is_empty(),
-        };
-        fits.then_some(()).ok_or(TaskError::Position)
-    }
-
-    /// The mean loss over a batch, in nats if it has a unit. One value.
-    fn loss(&self, model: &Self::Model, batch: Self::Batch) -> Tensor<1>;
-
-    /// As [`Task::loss`], with a [boundary](Segments::boundary) wherever the backward pass may
-    /// pause. Gradients behind a boundary leave while those before it are computed. The default has
-    /// no boundary.
-    fn segmented_loss(
-        &self,
-        model: &Self::Model,
-        batch: Self::Batch,
-        segments: &mut Segments,
-    ) -> Tensor<1> {
-        let _ = segments;
-        self.loss(model, batch)
-    }
+    /// The mean loss over a batch, in nats if it has a unit. One value. A task may set a
+    /// [boundary](Segments::boundary) wherever the backward pass may pause: gradients behind it leave while
+    /// those before it are computed.
+    fn loss(&self, model: &Self::Model, batch: Self::Batch, segments: &mut Segments) -> Tensor<1>;
 
     /// Findings in its data.
     fn data_report(&self) -> Option<Arc<DataReport>> {

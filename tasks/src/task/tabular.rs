@@ -1,8 +1,8 @@
 //! Classification and regression on the rows of a table.
 
 use super::{Score, Task};
-use crate::config::{Classes, NO_TABLE, Objective, TabularConfig};
-use crate::data::{BadRecords, Dataset, Shards, Table, Targets, Units, WantedTable};
+use crate::config::{NO_TABLE, TabularConfig};
+use crate::data::{BadRecords, Dataset, Shards, Table, Targets, Units};
 use crate::model::Perceptron;
 use crate::{Segments, TaskError, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -46,21 +46,7 @@ impl TabularTask {
     pub fn new(config: &TabularConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
         let path = config.data.path(NO_TABLE)?;
         let bad = BadRecords::new(config.on_bad_record);
-        let table = Table::read(
-            path,
-            &WantedTable {
-                target: &config.target,
-                numbers: config.objective == Objective::Regression,
-                classes: config.classes.as_ref().map(Classes::count),
-                names: config.classes.as_ref().and_then(Classes::names),
-                categories: &config.categories,
-                buckets: config.buckets as usize,
-                ignore: &config.ignore,
-                missing: &config.missing,
-                bad: &bad,
-                scale: &config.scale,
-            },
-        )?;
+        let table = Table::read(path, config, &bad)?;
         let (rows, held) = table.split(config.held_out)?;
         let labels: Vec<u16> = match table.targets() {
             Targets::Labels { labels, .. } => {
@@ -81,11 +67,6 @@ impl TabularTask {
             hidden: config.hidden as usize,
             bad,
         })
-    }
-
-    /// The table.
-    pub fn table(&self) -> &Table {
-        &self.table
     }
 
     fn held_batch(&self) -> usize {
@@ -164,7 +145,7 @@ impl Task for TabularTask {
             2 if !tensor.name.starts_with("output.") => {
                 rng::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
             }
-            _ => rng::zeros(values),
+            _ => values.fill(0.0),
         }
     }
 
@@ -187,11 +168,7 @@ impl Task for TabularTask {
     }
 
     /// Cross-entropy, or the mean squared error.
-    fn loss(&self, model: &Perceptron, batch: Self::Batch) -> Tensor<1> {
-        self.segmented_loss(model, batch, &mut Segments::whole())
-    }
-
-    fn segmented_loss(
+    fn loss(
         &self,
         model: &Perceptron,
         (rows, wanted): Self::Batch,
@@ -221,7 +198,7 @@ impl Task for TabularTask {
         let start = index * self.held_batch();
         let end = (start + self.held_batch()).min(self.held.len());
         let (rows, wanted) = self.rows(&self.held[start..end], device);
-        let found = model.forward(rows);
+        let found = model.segmented(rows, &mut Segments::whole());
         let (loss_sum, right) = match wanted {
             Wanted::Labels(labels) => {
                 let (loss_sum, right) = loss::score(found, labels);

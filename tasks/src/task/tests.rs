@@ -6,6 +6,7 @@ use crate::config::{
     TaskConfig,
 };
 use crate::data::{ShardKind, Shards, png_of};
+use crate::tests::assert_has;
 use crate::{BurnTrainer, DeviceChoice, build, layout, parameters, take_steps};
 use murmurate_protocol::{Blocks, Participants, PeerId, Run};
 use murmurate_strategies::Trainer;
@@ -207,10 +208,8 @@ fn an_image_that_cannot_be_read_ends_one_daemon_once_its_block_is_done() {
         met
     };
     let (error, mut first) = (0..30).find_map(tear).unwrap();
-    assert!(
-        error.contains("red/") && error.contains("on_bad_record"),
-        "{error}"
-    );
+    assert_has(&error, "red/");
+    assert_has(&error, "on_bad_record");
     // The next one to which blocks are dealt does not meet it before the epoch ends.
     let mut next = from_files(&config, &Shards::default(), 0);
     while first + 12 <= 72 {

@@ -1,108 +1,82 @@
-//! The forward pass over the next batch, which may begin while its parameters are still exchanged.
+//! The place of the next batch, the results of a forward pass over it, and a record that could not be read.
 
-use super::next::{Begun, Place};
-use super::{BurnTrainer, MODEL, gated};
-use crate::data::{DataError, Problem};
-use crate::{Segments, Task, TaskError};
+use crate::{Segments, TaskError};
 use burn::tensor::Tensor;
-use murmurate_strategies::{Gate, TrainError};
-use std::sync::Arc;
 
 /// Batches in a row of which no record can be read, after which training ends.
-const EMPTY_MAX: u32 = 1_000;
+pub(super) const EMPTY_MAX: u32 = 1_000;
 
-impl<T: Task> BurnTrainer<T> {
-    /// Where the next batch is; that of a forward pass that has begun counts as the next one.
-    pub(super) fn place(&self) -> Place {
-        match &self.begun {
-            Some(begun) => begun.before.clone(),
-            None => Place {
-                batches: self.batches,
-                position: self.task.position(),
-            },
-        }
+/// The results of a forward pass, and the place in the data before it.
+pub(super) struct Begun {
+    pub(super) value: f64,
+    pub(super) loss: Tensor<1>,
+    pub(super) segments: Segments,
+    pub(super) before: Place,
+}
+
+/// Where the next batch is.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) batches: u64,
+    pub(super) position: Vec<u8>,
+}
+
+/// A record that cannot be read ends the training of the peer that meets it. Where peers are told blocks, it
+/// ends one round later: the block then counts as done. Otherwise it would be dealt to the next peer, which
+/// would end too, and so on.
+#[derive(Default)]
+pub(super) struct Met {
+    told: bool,
+    error: Option<TaskError>,
+    is_due: bool,
+}
+
+impl Met {
+    /// A stretch of training begins, in blocks or not.
+    pub(super) fn begin(&mut self, told: bool) {
+        self.told = told;
+        self.is_due = self.error.is_some();
     }
 
-    /// The forward pass of the next batch. False where the gradient needs several batches or its norm,
-    /// or a gate did not open.
-    pub(super) fn begin(&mut self, gate: &Arc<dyn Gate>) -> Result<bool, TrainError> {
-        self.give_up()?;
-        if !self.hands_out_in_pieces() {
-            return Ok(false);
-        }
-        let before = self.place();
-        let model = self.model.take().expect(MODEL);
-        let (model, mut closed) = gated::close(model, &self.layout, gate);
-        self.model = Some(model);
-        let mut segments = Segments::cut();
-        let passed = self.pass(&mut segments);
-        let model = self.model.take().expect(MODEL);
-        self.model = Some(gated::open(model, &mut closed));
-        match passed {
-            Ok((value, loss)) if !closed.is_given_up() => {
-                self.begun = Some(Begun {
-                    value,
-                    loss,
-                    segments,
-                    before,
-                });
-                Ok(true)
-            }
-            passed => {
-                self.go_back(&before)?;
-                // The loss of a pass that was given up says nothing.
-                if closed.is_given_up() {
-                    return Ok(false);
-                }
-                passed.map(|_| false)
-            }
-        }
+    /// The error that ends the training now, if there is one.
+    pub(super) fn due(&mut self) -> Option<TaskError> {
+        self.error.take_if(|_| self.is_due)
     }
 
-    /// Drops a forward pass that has begun: its batch is the next one again.
-    pub(super) fn give_up(&mut self) -> Result<(), TaskError> {
-        match self.begun.take() {
-            Some(begun) => self.go_back(&begun.before),
-            None => Ok(()),
+    /// Keeps the error of a record for the next stretch of training.
+    ///
+    /// # Errors
+    /// Gives it back if it cannot wait.
+    pub(super) fn keep(&mut self, error: TaskError) -> Result<(), TaskError> {
+        if !self.told || self.error.is_some() || !error.is_of_a_record() {
+            return Err(error);
         }
+        self.error = Some(error);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Problem, at};
+
+    fn bad(row: u64) -> TaskError {
+        let column = "text".to_owned();
+        at("a.parquet".as_ref())(Problem::NotTextRow { column, row }).into()
     }
 
-    /// Gradients can leave one by one, unless they are accumulated or clipped, which needs all of them first.
-    pub(super) fn hands_out_in_pieces(&self) -> bool {
-        self.task.accumulate() <= 1 && self.task.clip_norm().is_none()
-    }
-
-    fn go_back(&mut self, before: &Place) -> Result<(), TaskError> {
-        self.batches = before.batches;
-        self.task.seek(&before.position)
-    }
-
-    fn next_batch(&mut self) -> Result<T::Batch, TaskError> {
-        for _ in 0..EMPTY_MAX {
-            if let Some(error) = self.met.due() {
-                return Err(error);
-            }
-            let batch = self.task.batch(self.batches, &self.device);
-            self.batches += 1;
-            match batch {
-                Ok(batch) => return Ok(batch),
-                Err(TaskError::Data(error)) if matches!(error.problem(), Problem::NoneLeft) => {}
-                Err(error) => self.met.keep(error)?,
-            }
-        }
-        Err(DataError::nowhere(Problem::NoneLeft).into())
-    }
-
-    /// One forward pass over the next batch.
-    pub(super) fn pass(&mut self, segments: &mut Segments) -> Result<(f64, Tensor<1>), TrainError> {
-        let batch = self.next_batch()?;
-        let model = self.model.as_ref().expect(MODEL);
-        let loss = self.task.segmented_loss(model, batch, segments);
-        let value = loss.clone().into_scalar::<f32>();
-        if value.is_finite() {
-            Ok((f64::from(value), loss))
-        } else {
-            Err(TrainError::NotFinite)
-        }
+    #[test]
+    fn only_the_first_record_of_a_round_in_blocks_can_wait() {
+        let mut met = Met::default();
+        assert!(met.keep(bad(1)).is_err(), "no blocks were told");
+        met.begin(true);
+        assert!(met.keep(TaskError::Position).is_err(), "no record");
+        assert!(met.keep(bad(2)).is_ok());
+        assert!(met.due().is_none(), "the round goes on");
+        assert!(met.keep(bad(3)).is_err());
+        met.begin(true);
+        assert!(met.due().unwrap().to_string().contains("row 2"));
+        assert!(met.due().is_none());
     }
 }

@@ -2,14 +2,13 @@
 //! tensor without other owners is accessed in place; on other devices an edit copies it to the host
 //! and back.
 
+use super::gradients::Gradients;
 use super::inner::Inner;
-use super::transfer::{FLOATS, is_trained};
-use crate::{Task, rng};
+use super::transfer::{FLOATS, is_trained, overlap};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
 use murmurate_protocol::Digest;
-use murmurate_strategies::{Layout, StepControl, TensorSpec};
+use murmurate_strategies::{Layout, StepControl};
 use std::ops::Range;
 
 /// Names and shapes of the trained tensors, without reading values. The model must be on an autodiff
@@ -60,51 +59,6 @@ impl ModuleVisitor for Names {
     }
 }
 
-/// An operation on each tensor of a model, in the order of the layout.
-pub(crate) trait Edit {
-    /// Chooses the tensors whose values the operation needs.
-    fn wants(&self, spec: &TensorSpec) -> bool;
-    /// Reads or writes the values.
-    fn edit(&mut self, place: usize, spec: &TensorSpec, values: &mut [f32]);
-}
-
-/// Draws the initial values of every tensor.
-pub(super) struct Initial<'a, T> {
-    pub(super) task: &'a T,
-    pub(super) seed: u64,
-}
-
-impl<T: Task> Edit for Initial<'_, T> {
-    fn wants(&self, _: &TensorSpec) -> bool {
-        true
-    }
-
-    fn edit(&mut self, place: usize, spec: &TensorSpec, values: &mut [f32]) {
-        self.task
-            .initial(spec, values, &mut rng::generator(self.seed, place));
-    }
-}
-
-/// Passes the values of a range to a function.
-pub(super) struct Visit<'a> {
-    pub(super) range: Range<usize>,
-    pub(super) f: &'a mut dyn FnMut(usize, &mut [f32]),
-}
-
-impl Edit for Visit<'_> {
-    fn wants(&self, spec: &TensorSpec) -> bool {
-        let tensor = spec.range();
-        tensor.start < self.range.end && self.range.start < tensor.end
-    }
-
-    fn edit(&mut self, _: usize, spec: &TensorSpec, values: &mut [f32]) {
-        let tensor = spec.range();
-        let start = self.range.start.max(tensor.start);
-        let end = self.range.end.min(tensor.end);
-        (self.f)(start, &mut values[start - tensor.start..end - tensor.start]);
-    }
-}
-
 /// Hash of the values of the tensors that are not trained; `None` if all are.
 pub(super) fn frozen(model: &impl Module) -> Option<Digest> {
     let mut frozen = Frozen::default();
@@ -133,18 +87,26 @@ impl ModuleVisitor for Frozen {
     }
 }
 
-/// Applies an edit to every tensor of a model.
-pub(crate) fn edit<M: Module>(model: M, layout: &Layout, edit: &mut dyn Edit) -> M {
+/// Calls `f(place, offset, values)` for the part of each tensor that lies in a range of the flat parameters,
+/// in the order of the layout. What `f` leaves becomes the parameters.
+pub(crate) fn edit<M: Module>(
+    model: M,
+    layout: &Layout,
+    range: Range<usize>,
+    f: &mut dyn FnMut(usize, usize, &mut [f32]),
+) -> M {
     model.map(&mut Editor {
         layout,
-        edit,
+        range,
+        f,
         place: 0,
     })
 }
 
 struct Editor<'a> {
     layout: &'a Layout,
-    edit: &'a mut dyn Edit,
+    range: Range<usize>,
+    f: &'a mut dyn FnMut(usize, usize, &mut [f32]),
     place: usize,
 }
 
@@ -155,74 +117,16 @@ impl ModuleMapper for Editor<'_> {
         }
         let (place, spec) = (self.place, &self.layout.tensors()[self.place]);
         self.place += 1;
-        if !self.edit.wants(spec) {
+        let Some((part, from)) = overlap(spec.range(), &self.range) else {
             return param;
-        }
+        };
         param.map(|tensor| {
             let (device, tracked) = (tensor.device(), tensor.is_require_grad());
             let mut data = tensor.inner().into_data();
-            self.edit
-                .edit(place, spec, data.as_mut_slice::<f32>().expect(FLOATS));
-            let tensor = Tensor::from_data(data, &device);
-            if tracked {
-                tensor.require_grad()
-            } else {
-                tensor
-            }
+            let values = data.as_mut_slice::<f32>().expect(FLOATS);
+            (self.f)(place, self.range.start + from, &mut values[part]);
+            Tensor::from_data(data, &device).set_require_grad(tracked)
         })
-    }
-}
-
-/// The norm of the gradients of all trained tensors together: summed in f64 where the host can access
-/// them in place, otherwise in f32 on the device.
-pub(crate) fn norm(model: &impl Module, gradients: &GradientsParams, in_place: bool) -> f64 {
-    let mut norm = Norm {
-        gradients,
-        in_place,
-        squares: 0.0,
-        on_device: None,
-    };
-    model.visit(&mut norm);
-    let on_device = norm.on_device.map_or(0.0, Tensor::into_scalar::<f32>);
-    (norm.squares + f64::from(on_device)).sqrt()
-}
-
-struct Norm<'a> {
-    gradients: &'a GradientsParams,
-    in_place: bool,
-    squares: f64,
-    on_device: Option<Tensor<1>>,
-}
-
-impl ModuleVisitor for Norm<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            if !self.in_place {
-                let squares = gradient.square().sum();
-                self.on_device = Some(match self.on_device.take() {
-                    Some(others) => others + squares,
-                    None => squares,
-                });
-                return;
-            }
-            let data = gradient.into_data();
-            let squares = data.iter::<f32>().map(|g| f64::from(g) * f64::from(g));
-            self.squares += squares.sum::<f64>();
-        }
-    }
-}
-
-/// The gradients of one inner step and the factor that their values still need.
-pub(crate) struct Scaled {
-    pub(crate) gradients: GradientsParams,
-    pub(crate) factor: f32,
-}
-
-impl Scaled {
-    fn scale(&self, values: &mut [f32]) {
-        if self.factor != 1.0 {
-            values.iter_mut().for_each(|value| *value *= self.factor);
-        }
     }
 }
 
@@ -231,7 +135,7 @@ impl Scaled {
 pub(super) fn descend<M: Module>(
     model: M,
     layout: &Layout,
-    gradients: Scaled,
+    gradients: Gradients,
     control: &mut dyn StepControl,
     inner: &mut Inner,
 ) -> M {
@@ -246,7 +150,7 @@ pub(super) fn descend<M: Module>(
 
 struct Descent<'a> {
     layout: &'a Layout,
-    gradients: Scaled,
+    gradients: Gradients,
     control: &'a mut dyn StepControl,
     inner: &'a mut Inner,
     place: usize,
@@ -259,7 +163,7 @@ impl ModuleMapper for Descent<'_> {
         }
         let place = self.place;
         self.place += 1;
-        let Some(gradient) = self.gradients.gradients.remove::<D>(param.id) else {
+        let Some(gradient) = self.gradients.take::<D>(param.id) else {
             return param;
         };
         param.map(|tensor| match self.inner {
@@ -324,63 +228,56 @@ pub(crate) struct Handout<'a> {
     layout: &'a Layout,
     left: Vec<bool>,
     f: &'a mut dyn FnMut(usize, &mut [f32]),
+    gradients: Gradients,
+    last: bool,
+    place: usize,
 }
 
 impl<'a> Handout<'a> {
     /// Passes gradients to `f(offset, gradient)`.
     pub(crate) fn new(layout: &'a Layout, f: &'a mut dyn FnMut(usize, &mut [f32])) -> Self {
-        let left = vec![true; layout.tensors().len()];
-        Self { layout, left, f }
+        Self {
+            layout,
+            left: vec![true; layout.tensors().len()],
+            f,
+            gradients: Gradients::none(),
+            last: false,
+            place: 0,
+        }
     }
 
     /// Passes on the gradients of a segment.
-    pub(crate) fn some(&mut self, model: &impl Module, gradients: GradientsParams) {
-        let factor = 1.0;
-        self.visit(model, Scaled { gradients, factor }, false);
+    pub(crate) fn some(&mut self, model: &impl Module, gradients: Gradients) {
+        (self.gradients, self.place) = (gradients, 0);
+        model.visit(self);
     }
 
     /// Passes on the gradients that are left, and zeros for tensors that the loss does not depend
     /// on.
-    pub(crate) fn rest(mut self, model: &impl Module, gradients: Scaled) {
-        self.visit(model, gradients, true);
-    }
-
-    fn visit(&mut self, model: &impl Module, gradients: Scaled, last: bool) {
-        model.visit(&mut Passing {
-            handout: self,
-            gradients,
-            last,
-            place: 0,
-        });
+    pub(crate) fn rest(mut self, model: &impl Module, gradients: Gradients) {
+        self.last = true;
+        self.some(model, gradients);
     }
 }
 
-struct Passing<'a, 'b> {
-    handout: &'a mut Handout<'b>,
-    gradients: Scaled,
-    last: bool,
-    place: usize,
-}
-
-impl ModuleVisitor for Passing<'_, '_> {
+impl ModuleVisitor for Handout<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if !is_trained(param) {
             return;
         }
         let place = self.place;
         self.place += 1;
-        if !self.handout.left[place] {
+        if !self.left[place] {
             return;
         }
-        let mut data = match self.gradients.gradients.remove::<D>(param.id) {
+        let mut data = match self.gradients.take::<D>(param.id) {
             Some(gradient) => gradient.into_data(),
             None if self.last => TensorData::zeros::<f32, _>(param.lazy_shape()),
             None => return,
         };
-        self.handout.left[place] = false;
-        let start = self.handout.layout.tensors()[place].range().start;
+        self.left[place] = false;
         let values = data.as_mut_slice::<f32>().expect(FLOATS);
         self.gradients.scale(values);
-        (self.handout.f)(start, values);
+        (self.f)(self.layout.tensors()[place].range().start, values);
     }
 }

@@ -4,29 +4,24 @@
 mod begun;
 pub(crate) mod flat;
 mod gated;
+mod gradients;
 mod inner;
-mod next;
-mod on_device;
 mod transfer;
-mod whole;
 
-use crate::{DeviceChoice, Segments, Task, TaskError};
+use crate::data::{DataError, Dataset, Problem};
+use crate::{DeviceChoice, Segments, Task, TaskError, rng};
+use begun::{Begun, EMPTY_MAX, Met, Place};
 use burn::module::Module;
-use burn::optim::{GradientsAccumulator, GradientsParams};
-use burn::tensor::Device;
-pub use whole::{parameters, take_steps};
-
-use flat::{Initial, Visit};
+use burn::tensor::{Device, Tensor};
+use gradients::Gradients;
 use inner::Inner;
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::state::{StateError, StateSink, StateSource};
+use murmurate_strategies::state::{StateError, StateSink, StateSource, number};
 use murmurate_strategies::{DataReport, Gate, Layout, Proceed};
 use murmurate_strategies::{StepControl, TrainError, TrainReport, Trainer};
-use next::{Begun, Met};
 use std::ops::Range;
 use std::sync::Arc;
-use whole::{Uncorrected, add};
 
 const POSITION: &str = "trainer.batches";
 const PLACE: &str = "trainer.place";
@@ -70,7 +65,10 @@ impl<T: Task> BurnTrainer<T> {
         let device = device.open()?.autodiff();
         let model = task.model(&device);
         let layout = flat::layout(&model);
-        let model = flat::edit(model, &layout, &mut Initial { task: &task, seed });
+        let model = flat::edit(model, &layout, 0..layout.len(), &mut |place, _, values| {
+            let mut rng = rng::generator(seed, place);
+            task.initial(&layout.tensors()[place], values, &mut rng);
+        });
         let model = task.start(model)?;
         let mut trainer = Self {
             task,
@@ -93,12 +91,12 @@ impl<T: Task> BurnTrainer<T> {
     /// Takes one inner step and scores one batch, then forgets both. A graphics device compiles its
     /// kernels at their first use, which can take longer than a round may.
     fn warm_up(&mut self) -> Result<(), TaskError> {
-        let (model, place) = (self.model.clone(), self.task.position());
+        let (model, place) = (self.model.clone(), self.position());
         let (_, gradients) = self.backward().map_err(|error| match error {
             TrainError::NotFinite => TaskError::Start,
             error => TaskError::Own(error.to_string()),
         })?;
-        self.descend(gradients, &mut Uncorrected, InnerStep(0));
+        self.descend(gradients, &mut Count(1), InnerStep(0));
         if self.task.held_batches() > 0 {
             let valid = self.model.as_ref().expect(MODEL).valid();
             let device = self.device.clone().inner();
@@ -107,7 +105,7 @@ impl<T: Task> BurnTrainer<T> {
         self.model = model;
         self.inner = None;
         self.batches = 0;
-        self.task.seek(&place)
+        self.seek(&place)
     }
 
     /// The task.
@@ -122,34 +120,29 @@ impl<T: Task> BurnTrainer<T> {
 
     /// Forward and backward passes over the batches of one inner step: the mean loss and its
     /// gradients, clipped.
-    fn backward(&mut self) -> Result<(f64, flat::Scaled), TrainError> {
+    fn backward(&mut self) -> Result<(f64, Gradients), TrainError> {
         let batches = self.task.accumulate().max(1);
-        let mut sum = 0.0;
-        let mut gradients = GradientsAccumulator::new();
+        let (mut sum, mut gradients) = (0.0, Gradients::none());
         for _ in 0..batches {
             let (value, loss) = self.pass(&mut Segments::whole())?;
             let model = self.model.as_ref().expect(MODEL);
-            let of_batch = GradientsParams::from_grads(loss.backward(), model);
+            gradients = gradients.with(model, loss.backward());
             sum += value;
-            if batches == 1 {
-                return Ok((value, self.clipped(of_batch, 1.0)));
-            }
-            gradients.accumulate(model, of_batch);
         }
         let of = f64::from(batches);
-        Ok((sum / of, self.clipped(gradients.grads(), of.recip())))
+        Ok((sum / of, self.clipped(gradients, of.recip())))
     }
 
     /// Gradients with the factor that averages them and keeps their norm within its bound.
-    fn clipped(&self, gradients: GradientsParams, factor: f64) -> flat::Scaled {
+    fn clipped(&self, mut gradients: Gradients, factor: f64) -> Gradients {
         let model = self.model.as_ref().expect(MODEL);
         let clip = self.task.clip_norm().map_or(1.0, |most| {
-            let norm = factor * flat::norm(model, &gradients, self.in_place);
+            let norm = factor * gradients.norm(model, self.in_place);
             // A norm that is not finite leaves the gradients to the check of the next loss.
             if norm > most { most / norm } else { 1.0 }
         });
-        let factor = (factor * clip) as f32;
-        flat::Scaled { gradients, factor }
+        gradients.factor = (factor * clip) as f32;
+        gradients
     }
 
     /// Samples of one inner step.
@@ -157,7 +150,7 @@ impl<T: Task> BurnTrainer<T> {
         self.task.samples() * u64::from(self.task.accumulate().max(1))
     }
 
-    fn descend(&mut self, gradients: flat::Scaled, control: &mut dyn StepControl, step: InnerStep) {
+    fn descend(&mut self, gradients: Gradients, control: &mut dyn StepControl, step: InnerStep) {
         let inner = self.inner.get_or_insert_with(|| {
             Inner::new(&self.kind, &self.layout, &self.device, self.in_place)
         });
@@ -192,20 +185,24 @@ impl<T: Task> Trainer for BurnTrainer<T> {
 
     fn deal(&mut self, participants: &Participants) {
         self.met.begin(false);
-        self.task.deal(participants);
+        if let Some(data) = self.task.dataset_mut() {
+            data.deal(participants);
+        }
     }
 
     fn pool(&self) -> Option<Pool> {
-        self.task.pool()
+        self.task.dataset()?.pool()
     }
 
     fn train_blocks(&mut self, blocks: &Blocks) {
         self.met.begin(true);
-        self.task.train_blocks(blocks);
+        if let Some(data) = self.task.dataset_mut() {
+            data.train_blocks(blocks);
+        }
     }
 
     fn finished_blocks(&self) -> u64 {
-        self.task.finished_blocks()
+        self.task.dataset().map_or(0, Dataset::finished_blocks)
     }
 
     fn data_reports(&self) -> Vec<Arc<DataReport>> {
@@ -220,36 +217,32 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         &mut self,
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
-        if !self.hands_out_in_pieces() {
+        let loss = if self.hands_out_in_pieces() {
+            let (value, loss, segments) = match self.begun.take() {
+                Some(begun) => (begun.value, begun.loss, begun.segments),
+                None => {
+                    let mut segments = Segments::cut();
+                    let (value, loss) = self.pass(&mut segments)?;
+                    (value, loss, segments)
+                }
+            };
+            let model = self.model.as_ref().expect(MODEL);
+            let mut handout = flat::Handout::new(&self.layout, on_ready);
+            segments.backward(&loss, &mut |gradients| {
+                handout.some(model, Gradients::none().with(model, gradients));
+            });
+            handout.rest(model, Gradients::none());
+            value
+        } else {
             let (loss, gradients) = self.backward()?;
             let model = self.model.as_ref().expect(MODEL);
             flat::Handout::new(&self.layout, on_ready).rest(model, gradients);
-            let samples = self.step_samples();
-            return Ok(TrainReport {
-                steps: 1,
-                samples,
-                loss,
-            });
-        }
-        let (value, loss, segments) = match self.begun.take() {
-            Some(begun) => (begun.value, begun.loss, begun.segments),
-            None => {
-                let mut segments = Segments::cut();
-                let (value, loss) = self.pass(&mut segments)?;
-                (value, loss, segments)
-            }
+            loss
         };
-        let model = self.model.as_ref().expect(MODEL);
-        let mut handout = flat::Handout::new(&self.layout, on_ready);
-        segments.backward(&loss, &mut |gradients| {
-            handout.some(model, GradientsParams::from_grads(gradients, model));
-        });
-        let (gradients, factor) = (GradientsParams::new(), 1.0);
-        handout.rest(model, flat::Scaled { gradients, factor });
         Ok(TrainReport {
             steps: 1,
-            samples: self.task.samples(),
-            loss: value,
+            samples: self.step_samples(),
+            loss,
         })
     }
 
@@ -270,7 +263,8 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         // An edited tensor is another one than the tape knows.
         self.drop_forward();
         let model = self.model.take().expect(MODEL);
-        self.model = Some(flat::edit(model, &self.layout, &mut Visit { range, f }));
+        let mut f = |_, offset, values: &mut [f32]| f(offset, values);
+        self.model = Some(flat::edit(model, &self.layout, range, &mut f));
     }
 
     fn read(&mut self, offset: usize, into: &mut [f32]) {
@@ -371,11 +365,7 @@ impl<T: Task> Trainer for BurnTrainer<T> {
     }
 
     fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        let bytes = source.bytes(POSITION)?;
-        let batches = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| StateError::Malformed {
-            name: POSITION.to_owned(),
-            reason: format!("{} bytes instead of 8", bytes.len()),
-        })?;
+        let batches = number(source, POSITION)?;
         let inner = if source.contains(&format!("{INNER}.steps")) {
             let mut inner = Inner::new(&self.kind, &self.layout, &self.device, self.in_place);
             inner.load(INNER, &self.layout, source)?;
@@ -388,14 +378,161 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         } else {
             Vec::new()
         };
-        self.task
-            .seek(&place)
-            .map_err(|error| StateError::Malformed {
-                name: PLACE.to_owned(),
-                reason: error.to_string(),
-            })?;
-        self.batches = u64::from_le_bytes(batches);
+        self.seek(&place).map_err(|error| StateError::Malformed {
+            name: PLACE.to_owned(),
+            reason: error.to_string(),
+        })?;
+        self.batches = batches;
         (self.inner, self.begun) = (inner, None);
         Ok(())
+    }
+}
+
+/// All parameters of a trainer.
+pub fn parameters(trainer: &mut dyn Trainer) -> Vec<f32> {
+    let mut parameters = vec![0.0; trainer.layout().len()];
+    trainer.read(0, &mut parameters);
+    parameters
+}
+
+/// Takes a number of inner steps without corrections or interrupts.
+///
+/// # Errors
+/// As [`Trainer::steps`].
+pub fn take_steps(trainer: &mut dyn Trainer, steps: u64) -> Result<TrainReport, TrainError> {
+    trainer.steps(&mut Count(steps))
+}
+
+/// A control that stops after a number of inner steps and corrects nothing.
+struct Count(u64);
+
+impl StepControl for Count {
+    fn before(&mut self, step: InnerStep) -> Proceed {
+        if step.0 < self.0 {
+            Proceed::Go
+        } else {
+            Proceed::Stop
+        }
+    }
+
+    fn corrects(&self) -> bool {
+        false
+    }
+}
+
+/// Adds a count that a task may not have.
+fn add(sum: &mut Option<u64>, more: Option<u64>) {
+    if let Some(more) = more {
+        *sum.get_or_insert(0) += more;
+    }
+}
+
+/// A forward pass that begins before its gradients are asked for, and the place in the data.
+impl<T: Task> BurnTrainer<T> {
+    /// Where the next batch is; that of a forward pass that has begun counts as the next one.
+    fn place(&self) -> Place {
+        match &self.begun {
+            Some(begun) => begun.before.clone(),
+            None => Place {
+                batches: self.batches,
+                position: self.position(),
+            },
+        }
+    }
+
+    /// The forward pass of the next batch. False where the gradient needs several batches or its norm,
+    /// or a gate did not open.
+    fn begin(&mut self, gate: &Arc<dyn Gate>) -> Result<bool, TrainError> {
+        self.give_up()?;
+        if !self.hands_out_in_pieces() {
+            return Ok(false);
+        }
+        let before = self.place();
+        let model = self.model.take().expect(MODEL);
+        let (model, mut closed) = gated::close(model, &self.layout, gate);
+        self.model = Some(model);
+        let mut segments = Segments::cut();
+        let passed = self.pass(&mut segments);
+        let model = self.model.take().expect(MODEL);
+        self.model = Some(gated::open(model, &mut closed));
+        match passed {
+            Ok((value, loss)) if !closed.is_given_up() => {
+                self.begun = Some(Begun {
+                    value,
+                    loss,
+                    segments,
+                    before,
+                });
+                Ok(true)
+            }
+            passed => {
+                self.go_back(&before)?;
+                // The loss of a pass that was given up says nothing.
+                if closed.is_given_up() {
+                    return Ok(false);
+                }
+                passed.map(|_| false)
+            }
+        }
+    }
+
+    /// Drops a forward pass that has begun: its batch is the next one again.
+    fn give_up(&mut self) -> Result<(), TaskError> {
+        match self.begun.take() {
+            Some(begun) => self.go_back(&begun.before),
+            None => Ok(()),
+        }
+    }
+
+    /// Gradients can leave one by one, unless they are accumulated or clipped, which needs all of them first.
+    fn hands_out_in_pieces(&self) -> bool {
+        self.task.accumulate() <= 1 && self.task.clip_norm().is_none()
+    }
+
+    /// Where the next batch is, as the data says; empty if its number says it.
+    fn position(&self) -> Vec<u8> {
+        self.task.dataset().map_or(Vec::new(), Dataset::position)
+    }
+
+    fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
+        let fits = match self.task.dataset_mut() {
+            Some(data) => data.seek(position),
+            None => position.is_empty(),
+        };
+        fits.then_some(()).ok_or(TaskError::Position)
+    }
+
+    fn go_back(&mut self, before: &Place) -> Result<(), TaskError> {
+        self.batches = before.batches;
+        self.seek(&before.position)
+    }
+
+    fn next_batch(&mut self) -> Result<T::Batch, TaskError> {
+        for _ in 0..EMPTY_MAX {
+            if let Some(error) = self.met.due() {
+                return Err(error);
+            }
+            let batch = self.task.batch(self.batches, &self.device);
+            self.batches += 1;
+            match batch {
+                Ok(batch) => return Ok(batch),
+                Err(TaskError::Data(error)) if matches!(error.problem(), Problem::NoneLeft) => {}
+                Err(error) => self.met.keep(error)?,
+            }
+        }
+        Err(DataError::nowhere(Problem::NoneLeft).into())
+    }
+
+    /// One forward pass over the next batch.
+    fn pass(&mut self, segments: &mut Segments) -> Result<(f64, Tensor<1>), TrainError> {
+        let batch = self.next_batch()?;
+        let model = self.model.as_ref().expect(MODEL);
+        let loss = self.task.loss(model, batch, segments);
+        let value = loss.clone().into_scalar::<f32>();
+        if value.is_finite() {
+            Ok((f64::from(value), loss))
+        } else {
+            Err(TrainError::NotFinite)
+        }
     }
 }

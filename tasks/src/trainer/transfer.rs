@@ -20,7 +20,7 @@ const AT_ONCE: usize = 256 << 20;
 
 /// The part of a tensor that lies in a range of the flat parameters: where in the tensor, and where in
 /// the range.
-fn overlap(tensor: Range<usize>, range: &Range<usize>) -> Option<(Range<usize>, usize)> {
+pub(super) fn overlap(tensor: Range<usize>, range: &Range<usize>) -> Option<(Range<usize>, usize)> {
     let start = tensor.start.max(range.start);
     let end = tensor.end.min(range.end);
     (start < end).then(|| {

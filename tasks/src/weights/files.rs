@@ -76,7 +76,7 @@ impl WeightFiles {
     }
 
     fn add(&mut self, path: &Path) -> Result<(), ModelFileError> {
-        let io = |source| io_error(path, source);
+        let io = ModelFileError::io(path);
         let file = File::open(path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
         let (header, metadata) = header(path, &file, size)?;
@@ -139,7 +139,7 @@ impl WeightFiles {
         for piece in into.chunks_mut(CHUNK / width.max(1)) {
             let bytes = &mut bytes[..piece.len() * width];
             let read = file.file.read_exact_at(bytes, at);
-            read.map_err(|source| io_error(&file.path, source))?;
+            read.map_err(ModelFileError::io(&file.path))?;
             at += bytes.len() as u64;
             convert(bytes, piece);
             if !piece.iter().all(|value| value.is_finite()) {
@@ -156,23 +156,18 @@ fn each<const N: usize>(bytes: &[u8], into: &mut [f32], value: impl Fn([u8; N]) 
     }
 }
 
-fn io_error(path: &Path, source: std::io::Error) -> ModelFileError {
-    let file = path.to_path_buf();
-    ModelFileError::Io { file, source }
-}
-
 fn folder_error(path: &Path, reason: impl Into<String>) -> ModelFileError {
     let (file, reason) = (path.to_path_buf(), reason.into());
     ModelFileError::Folder { file, reason }
 }
 
-/// The length of the header and what it says, checked against the size of the file.
+/// The length of the header and its metadata, checked against the size of the file.
 fn header(path: &Path, file: &File, size: u64) -> Result<(u64, Metadata), ModelFileError> {
     let format = |source| ModelFileError::Format {
         file: path.to_path_buf(),
         source,
     };
-    let io = |source| io_error(path, source);
+    let io = ModelFileError::io(path);
     let mut length = [0; 8];
     if size < 8 {
         return Err(format(safetensors::SafeTensorError::HeaderTooSmall));
@@ -262,7 +257,7 @@ pub(crate) fn remove_others(dir: &Path) -> Result<(), ModelFileError> {
     let shards = shards.into_iter().map(|(file, _)| file);
     let others = shards.chain([index]).chain(adapters);
     for file in others.filter(|file| !file.ends_with(SINGLE) && file.exists()) {
-        std::fs::remove_file(&file).map_err(|source| io_error(&file, source))?;
+        std::fs::remove_file(&file).map_err(ModelFileError::io(&file))?;
     }
     Ok(())
 }

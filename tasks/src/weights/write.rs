@@ -63,10 +63,7 @@ pub fn write_model_with(
         // Remove the incomplete file. The error of the write is reported, not that of the removal.
         let _ = fs::remove_file(&beside);
     }
-    moved.map_err(|source| ModelFileError::Io {
-        file: path.into(),
-        source,
-    })
+    moved.map_err(ModelFileError::io(path))
 }
 
 /// The header: JSON with sorted keys, padded with spaces to a multiple of eight bytes.
@@ -118,6 +115,7 @@ fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_has;
     use crate::weights::read_model;
 
     fn layout() -> Layout {
@@ -187,10 +185,8 @@ mod tests {
             let error = read_model(&path, &Layout::new(tensors))
                 .unwrap_err()
                 .to_string();
-            assert!(
-                error.contains(expected) && error.contains("model.safetensors"),
-                "{error}"
-            );
+            assert_has(&error, expected);
+            assert_has(&error, "model.safetensors");
         }
     }
 

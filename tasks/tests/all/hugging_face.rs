@@ -5,7 +5,7 @@ use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::{TensorSpec, Trainer};
 use murmurate_tasks::model::{CausalLm, CausalShape, Lora, read_shape};
 use murmurate_tasks::{
-    BurnTrainer, DeviceChoice, ModelFileError, Score, Task, TaskError, burn, load_model,
+    BurnTrainer, DeviceChoice, ModelFileError, Score, Segments, Task, TaskError, burn, load_model,
     load_module, loss, parameters, read_model, take_steps, write_model,
 };
 use rand_chacha::ChaCha8Rng;
@@ -89,7 +89,7 @@ impl Task for Fixture {
         ))
     }
 
-    fn loss(&self, model: &CausalLm, (tokens, next): Self::Batch) -> Tensor<1> {
+    fn loss(&self, model: &CausalLm, (tokens, next): Self::Batch, _: &mut Segments) -> Tensor<1> {
         loss::cross_entropy(model.forward(tokens), next)
     }
 

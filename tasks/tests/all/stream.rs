@@ -124,7 +124,7 @@ fn memory_is_bounded_and_a_pass_reads_each_story_once() {
     };
     let before = resident();
     let mut task = CausalTask::new(&config, 1, &Shards::default()).unwrap();
-    task.deal(&participants(1));
+    task.dataset_mut().unwrap().deal(&participants(1));
     let device = Device::flex();
     let (mut most, mut numbers) = (0, Vec::new());
     // Most of a pass: the last twentieth is held out.
@@ -191,8 +191,9 @@ fn a_trainer_goes_on_with_the_next_batch_of_its_checkpoint() {
     let device = Device::flex();
     let batch = |trainer: &mut BurnTrainer<CausalTask>| {
         let mut task = CausalTask::new(&config(&path), 1, &Shards::default()).unwrap();
-        task.deal(&participants(3));
-        task.seek(&trainer.task().position()).unwrap();
+        task.dataset_mut().unwrap().deal(&participants(3));
+        let position = trainer.task().dataset().unwrap().position();
+        assert!(task.dataset_mut().unwrap().seek(&position));
         bytes(&task.batch(0, &device).unwrap())
     };
     assert_ne!(batch(&mut start), batch(&mut first));

@@ -12,8 +12,8 @@ use murmurate_tasks::config::{
 };
 use murmurate_tasks::data::{ShardKind, Shards};
 use murmurate_tasks::{
-    BurnTrainer, DeviceChoice, ImageTask, LanguageTask, Task, build, burn, layout, load_model,
-    parameters, take_steps, write_model,
+    BurnTrainer, DeviceChoice, ImageTask, LanguageTask, Segments, Task, build, burn, layout,
+    load_model, parameters, take_steps, write_model,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -128,7 +128,7 @@ fn the_flat_path_takes_the_same_inner_steps_as_burn() {
     let mut sgd: ModuleOptimizer = SgdConfig::new().init();
     for number in 0..5 {
         let batch = task.batch(number, &device).unwrap();
-        let gradients = task.loss(&model, batch).backward();
+        let gradients = task.loss(&model, batch, &mut Segments::whole()).backward();
         let gradients = GradientsParams::from_grads(gradients, &model);
         model = sgd.step(0.1, model, gradients);
     }
@@ -179,7 +179,7 @@ fn starts_of(me: u8, peers: &[u8]) -> BTreeSet<u32> {
     };
     assert_eq!(shards.kind, ShardKind::Dealt);
     let mut task = LanguageTask::of_text(&language_config(), &text, 5, &shards).unwrap();
-    task.deal(&Participants::new(
+    task.dataset_mut().unwrap().deal(&Participants::new(
         peer(me),
         peers.iter().copied().map(peer),
     ));

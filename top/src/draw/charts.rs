@@ -9,14 +9,13 @@ use murmurate_node::progress::bytes;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::symbols::Marker;
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Widget};
 use std::f64::consts::LN_2;
 
 /// Charts of fewer rows have no room for the numbers of the rounds.
 const AXIS_ROWS: u16 = 9;
 
-/// A curve.
 struct Curve {
     name: &'static str,
     /// Mark that distinguishes it without colours.
@@ -25,28 +24,24 @@ struct Curve {
     of: fn(&Point) -> Option<f64>,
 }
 
-const TRAINING: Curve = Curve {
-    name: "training",
-    sign: "⠤",
-    marker: Marker::Braille,
-    of: |point| point.loss,
-};
+const fn curve(
+    name: &'static str,
+    sign: &'static str,
+    marker: Marker,
+    of: fn(&Point) -> Option<f64>,
+) -> Curve {
+    Curve {
+        name,
+        sign,
+        marker,
+        of,
+    }
+}
 
-const HELD_OUT: Curve = Curve {
-    name: "held-out",
-    sign: "•",
-    marker: Marker::Dot,
-    of: |point| point.eval_loss,
-};
+const TRAINING: Curve = curve("training", "⠤", Marker::Braille, |point| point.loss);
+const HELD_OUT: Curve = curve("held-out", "•", Marker::Dot, |point| point.eval_loss);
+const ACCURACY: Curve = curve("held-out", "•", Marker::Dot, |point| point.accuracy);
 
-const ACCURACY: Curve = Curve {
-    name: "held-out",
-    sign: "•",
-    marker: Marker::Dot,
-    of: |point| point.accuracy,
-};
-
-/// A part of a bar.
 struct Part {
     name: &'static str,
     /// Sign of its cells, which distinguishes it without colours.
@@ -54,42 +49,22 @@ struct Part {
     of: fn(&Point) -> f64,
 }
 
-/// Parts of a round's time.
+const fn part(name: &'static str, sign: &'static str, of: fn(&Point) -> f64) -> Part {
+    Part { name, sign, of }
+}
+
 const TIMES: [Part; 4] = [
-    Part {
-        name: "train",
-        sign: "█",
-        of: |point| point.train_s,
-    },
-    Part {
-        name: "exchange",
-        sign: "▓",
-        of: |point| point.exchange_s,
-    },
-    Part {
-        name: "wait",
-        sign: "░",
-        of: |point| point.wait_s,
-    },
-    Part {
-        name: "other",
-        sign: "·",
-        of: |point| (point.seconds - point.train_s - point.exchange_s - point.wait_s).max(0.0),
-    },
+    part("train", "█", |point| point.train_s),
+    part("exchange", "▓", |point| point.exchange_s),
+    part("wait", "░", |point| point.wait_s),
+    part("other", "·", |point| {
+        (point.seconds - point.train_s - point.exchange_s - point.wait_s).max(0.0)
+    }),
 ];
 
-/// Parts of a round's bytes.
 const BYTES: [Part; 2] = [
-    Part {
-        name: "out",
-        sign: "█",
-        of: |point| point.bytes_sent as f64,
-    },
-    Part {
-        name: "in",
-        sign: "░",
-        of: |point| point.bytes_received as f64,
-    },
+    part("out", "█", |point| point.bytes_sent as f64),
+    part("in", "░", |point| point.bytes_received as f64),
 ];
 
 /// Loss, accuracy and time side by side.
@@ -123,14 +98,9 @@ pub(super) fn square(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     times(view, of_time, buffer);
     if view.picture.recorded {
         let title = Line::styled("bytes of a round", view.theme.style(Tone::Title));
-        let [of_title, of_reason] =
-            Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(of_bytes);
-        title.render(of_title, buffer);
-        let reason = Line::styled(
-            "an event log does not hold them",
-            view.theme.style(Tone::Quiet),
-        );
-        return reason.render(of_reason, buffer);
+        let reason = "an event log does not hold them";
+        let reason = Line::styled(reason, view.theme.style(Tone::Quiet));
+        return Text::from(vec![title, reason]).render(of_bytes, buffer);
     }
     let words = |value| bytes(value as u64);
     bars(view, of_bytes, buffer, "bytes of a round", &BYTES, words);
@@ -151,15 +121,10 @@ fn accuracy(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
             let (both, words) = ([TRAINING, HELD_OUT], |value| format!("{value:.3}"));
             curves(view, area, buffer, "bits per byte", &both, each, words);
         }
-        None => curves(
-            view,
-            area,
-            buffer,
-            "accuracy",
-            &[ACCURACY],
-            1.0,
-            column::accuracy,
-        ),
+        None => {
+            let words = column::accuracy;
+            curves(view, area, buffer, "accuracy", &[ACCURACY], 1.0, words);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use ratatui::widgets::{Paragraph, Widget};
 /// The characters of a time of day with seconds.
 const TIME: std::ops::Range<usize> = 11..19;
 
-/// As many of the last events as fit, below their title and what was said about the swarm last.
+/// A title, as many of the last events as fit, and below them the last sentences about the swarm.
 pub(super) fn last(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let steps = if view.choice.all_events {
         "all"
@@ -50,7 +50,6 @@ pub(super) fn last(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     Paragraph::new(lines).render(area, buffer);
 }
 
-/// An event in one line.
 pub(super) fn line<'a>(view: &View<'_>, entry: &Entry) -> Line<'a> {
     let name = |id: &str| view.picture.name(id);
     let at = utc(entry.time);

@@ -17,7 +17,6 @@ pub(crate) enum Origin {
     Recorded(Moment),
 }
 
-/// A moment of a recorded run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moment {
     /// Unix time, seconds.
@@ -44,7 +43,6 @@ pub(crate) struct View<'a> {
 /// The space between two things in a line.
 const GAP: &str = "  ";
 
-/// Gives all cells a style.
 pub(super) fn fill(buffer: &mut Buffer, area: Rect, style: Style) {
     buffer.set_style(area, style);
 }

@@ -19,7 +19,6 @@ const ONE_LINE: u16 = 150;
 /// Figures older than this are called old, seconds.
 const OLD_S: f64 = 3.0;
 
-/// Rows of the figures.
 pub(super) const fn figure_rows(width: u16) -> u16 {
     if width >= ONE_LINE { 1 } else { 2 }
 }
@@ -73,7 +72,7 @@ fn age(view: &View<'_>) -> Option<f64> {
     Some((view.now - at).max(0.0).round())
 }
 
-/// A line that says that what is shown is not the present, if that is so.
+/// A line that says that the shown figures are not the present ones, if that is so.
 pub(super) fn banner(view: &View<'_>) -> Option<(String, Tone)> {
     let old = || known(age(view), seconds);
     match (view.origin, &view.picture.trouble) {
@@ -154,7 +153,6 @@ fn named(view: &View<'_>, text: &str) -> String {
     text
 }
 
-/// The most important figures.
 pub(super) fn figures(view: &View<'_>, rows: &[Row], area: Rect, buffer: &mut Buffer) {
     let Some(swarm) = &view.picture.swarm else {
         return;

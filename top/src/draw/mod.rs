@@ -30,7 +30,6 @@ const CHART_ROWS: (u16, u16) = (6, 14);
 /// Rows of events that are always kept free, their title included.
 const EVENT_ROWS_MIN: u16 = 3;
 
-/// Draws a frame.
 pub(crate) fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     if area.width < LEAST.0 || area.height < LEAST.1 {
         return too_small(view.theme, area, buffer);
@@ -125,7 +124,6 @@ fn selected<'a>(view: &View<'_>, shown: &[&'a Row]) -> Option<&'a Row> {
     view.choice.place(shown).map(|place| shown[place])
 }
 
-/// The rows of charts in a body of this height.
 fn chart_rows(height: u16) -> u16 {
     (height * 2 / 5).clamp(CHART_ROWS.0, CHART_ROWS.1)
 }

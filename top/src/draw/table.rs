@@ -72,7 +72,7 @@ fn cell<'a>(view: &View<'_>, place: usize, row: &Row, strip: u16) -> Text<'a> {
         (1, PeerState::Linked) => Tone::Good,
         _ => Tone::Plain,
     };
-    let text = (COLUMNS[place].text)(row);
+    let text = (COLUMNS[place].figure)(row).text;
     Text::from(Line::styled(text, view.theme.style(tone)))
 }
 

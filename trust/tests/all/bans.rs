@@ -60,12 +60,12 @@ fn a_member_that_contradicts_itself_is_banned_everywhere_and_for_good() {
     let (liar, chain) = member(1);
     let mut here = Register::new(run.clone());
     here.admit(&chain, &liar, NOW).unwrap();
-    assert!(here.still_in(&chain, NOW));
+    assert!(here.stays(&chain, NOW).is_ok());
     let proof = proof(1, &run, [b"a", b"b"]);
     let learned = here.learn(bans(proof), &peer(8), NOW);
     assert!(!learned.slanders);
     assert_eq!(learned.fresh.bans, [proof]);
-    assert!(!here.still_in(&chain, NOW));
+    assert_eq!(here.stays(&chain, NOW), Err(Refusal::Banned));
     assert_eq!(here.admit(&chain, &liar, NOW), Err(Refusal::Banned));
     assert!(here.banned(&liar).unwrap().what().contains("round 3"));
     // A second time it is nothing new.
@@ -116,7 +116,7 @@ fn a_false_proof_bans_no_one_and_is_noticed() {
         assert_eq!(register.ban(lie), None);
     }
     assert!(register.banned(&honest).is_none());
-    assert!(register.still_in(&chain, NOW));
+    assert!(register.stays(&chain, NOW).is_ok());
 }
 
 #[test]

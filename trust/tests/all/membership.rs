@@ -183,7 +183,7 @@ fn an_admitter_lets_others_in_and_takes_them_with_it() {
     assert_eq!(revoked.len(), 2);
     assert!(revoked.contains(&friend) && revoked.contains(&admitter));
     assert_eq!(register.admit(&chain, &friend, NOW), Err(Refusal::Revoked));
-    assert!(!register.still_in(&chain, NOW));
+    assert_eq!(register.stays(&chain, NOW), Err(Refusal::Revoked));
 }
 
 #[test]

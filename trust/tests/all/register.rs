@@ -96,8 +96,9 @@ fn an_invite_that_is_used_at_three_members_at_once_lets_the_same_one_in_everywhe
             assert_eq!(register.digest(), all[0].digest());
             let members: Vec<_> = register.members().map(|(peer, ..)| peer).collect();
             assert_eq!(members, [peer(0)]);
-            assert!(!register.still_in(&chains[0], NOW + 5));
-            assert!(register.still_in(&chains[2], NOW + 5));
+            let why = register.stays(&chains[0], NOW + 5);
+            assert_eq!(why, Err(Refusal::InviteUsed { uses: 1 }));
+            assert!(register.stays(&chains[2], NOW + 5).is_ok());
         }
         for out in [1, 2] {
             let overused = reported.iter().find(|over| over.out == peer(out));

@@ -6,7 +6,8 @@
 mod html;
 mod markdown;
 
-use crate::command::{Failure, output, run, target};
+use crate::command::{Failure, fresh, run, target};
+use crate::links::files;
 use crate::tool::Tool;
 use markdown::{links, normal, relinked};
 use std::collections::BTreeSet;
@@ -35,9 +36,7 @@ pub(crate) fn check() -> Result<(), Failure> {
 fn build(mdbook: &Path) -> Result<PathBuf, Failure> {
     let chapters = chapters()?;
     let stage = target().join("book");
-    if stage.exists() {
-        fs::remove_dir_all(&stage)?;
-    }
+    fresh(&stage)?;
     let source = stage.join("src");
     fs::create_dir_all(&source)?;
     fs::copy(CONFIG, stage.join("book.toml"))?;
@@ -55,13 +54,10 @@ fn build(mdbook: &Path) -> Result<PathBuf, Failure> {
 fn chapters() -> Result<BTreeSet<String>, Failure> {
     let summary = fs::read_to_string(SUMMARY)?;
     let chapters: BTreeSet<String> = links(&summary).map(|link| normal("docs", link)).collect();
-    let pages = output(
-        "git",
-        &["ls-files", "-co", "--exclude-standard", "docs/*.md"],
-    )?;
-    let pages = pages.lines().filter(|page| Path::new(page).is_file());
-    let missing: Vec<&str> = pages
-        .filter(|page| *page != SUMMARY && !chapters.contains(*page))
+    let pages = files("docs/*.md")?;
+    let missing: Vec<String> = pages
+        .into_iter()
+        .filter(|page| page != SUMMARY && !chapters.contains(page))
         .collect();
     if missing.is_empty() {
         Ok(chapters)

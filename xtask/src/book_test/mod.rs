@@ -16,7 +16,8 @@ mod expected;
 mod page;
 mod session;
 
-use crate::command::{Failure, murmurate, output, root, run, target};
+use crate::command::{Failure, murmurate, root, run, target};
+use crate::links::files;
 use page::{Page, Step};
 use session::Session;
 use std::fs;
@@ -33,14 +34,10 @@ pub(crate) fn check() -> Result<(), Failure> {
 /// Runs the pages whose paths contain one of these words, or all pages if there are none.
 pub(crate) fn of_pages(words: &[&str]) -> Result<(), Failure> {
     let program = built()?;
-    let pages = output(
-        "git",
-        &["ls-files", "-co", "--exclude-standard", "docs/*.md"],
-    )?;
+    let pages = files("docs/*.md")?;
     let mut commands = 0;
     let chosen = |path: &&str| words.is_empty() || words.iter().any(|word| path.contains(word));
-    let pages = pages.lines().filter(chosen);
-    for path in pages.filter(|path| Path::new(path).is_file()) {
+    for path in pages.iter().map(String::as_str).filter(chosen) {
         let strict = path.starts_with(TUTORIALS);
         let page = Page::parse(&fs::read_to_string(path)?, strict)
             .map_err(|failure| failure.within(path))?;

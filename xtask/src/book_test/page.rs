@@ -24,7 +24,6 @@ pub(super) enum Step {
     },
     Stop {
         folder: String,
-        /// The exit code that it must end with.
         code: i32,
     },
 }

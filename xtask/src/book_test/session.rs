@@ -2,7 +2,7 @@
 
 use super::expected::missing;
 use super::page::Step;
-use crate::command::{Failure, root, succeeds, target};
+use crate::command::{Failure, fresh, root, succeeds, target};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -16,7 +16,6 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// Time between two looks at a command.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A command in a terminal of its own.
 struct Terminal {
     folder: String,
     child: Child,
@@ -34,10 +33,7 @@ pub(super) struct Session {
 impl Session {
     /// A reader in a fresh folder who finds `program`, and the Python of the step `python`.
     pub(super) fn new(home: &Path, program: &Path) -> Result<Self, Failure> {
-        if home.exists() {
-            fs::remove_dir_all(home)?;
-        }
-        fs::create_dir_all(home)?;
+        fresh(home)?;
         let given = std::env::var_os("MURMURATE_TEST_PYTHON").map(PathBuf::from);
         let python = target().join("tools/python/bin/python");
         let python = given.unwrap_or(python);
@@ -91,7 +87,6 @@ impl Session {
         }
     }
 
-    /// Ends what still runs.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
         while let Some(terminal) = self.terminals.last() {
             let folder = terminal.folder.clone();
@@ -147,7 +142,6 @@ impl Drop for Session {
     }
 }
 
-/// Sends a signal to all processes of a terminal.
 fn signal(terminal: &Terminal, name: &str) {
     let group = format!("-{}", terminal.child.id());
     // It may have ended already.

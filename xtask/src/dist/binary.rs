@@ -6,7 +6,6 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The version of the workspace.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The C library that the binary may ask for at most: that of the oldest systems which Rust supports.

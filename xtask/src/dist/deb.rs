@@ -8,7 +8,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The scripts of the package.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 pub(super) fn deb(release: &Release) -> Result<(), Failure> {

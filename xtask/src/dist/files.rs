@@ -46,13 +46,11 @@ pub(super) fn tarball(release: &Release) -> Result<(), Failure> {
     archive::tar(release, &stage, &[&name], &to)
 }
 
-/// Writes the manual pages into a folder.
 pub(super) fn manual(binary: &Binary, folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     run(&binary.path, &["man", "--out", &folder.to_string_lossy()])
 }
 
-/// Writes the completions of a shell into a file.
 pub(super) fn completions(binary: &Binary, shell: &str, file: &Path) -> Result<(), Failure> {
     let text = output(&binary.path, &["completions", shell])?;
     fs::create_dir_all(file.parent().unwrap_or(file))?;

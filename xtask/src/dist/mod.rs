@@ -11,7 +11,7 @@ mod release;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{Failure, output, root, run, run_with};
+use crate::command::{Failure, fresh, output, root, run, run_with};
 use crate::tool::Tool;
 use binary::{Binary, VERSION};
 use release::Release;
@@ -61,22 +61,18 @@ type Make = fn(&Release) -> Result<(), Failure>;
 
 impl Item {
     const fn packed(name: &'static str, what: &'static str, make: Make) -> Self {
-        let packs = true;
         Self {
             name,
             what,
-            packs,
+            packs: true,
             make,
         }
     }
 
     const fn plain(name: &'static str, what: &'static str, make: Make) -> Self {
-        let packs = false;
         Self {
-            name,
-            what,
-            packs,
-            make,
+            packs: false,
+            ..Self::packed(name, what, make)
         }
     }
 }
@@ -134,7 +130,7 @@ pub(crate) fn help() {
     }
 }
 
-/// Makes what is asked for, and the checksums of all that is there.
+/// Makes the requested items, and the checksums of all files of the release.
 pub(crate) fn dist(words: &[&str]) -> Result<(), Failure> {
     let options = Options::parse(words)?;
     let mut release = Release::new(options.target)?;
@@ -148,8 +144,7 @@ pub(crate) fn dist(words: &[&str]) -> Result<(), Failure> {
     }
     if options.items.len() == ITEMS.len() {
         // Files of another version would stay in the list of checksums.
-        fs::remove_dir_all(&release.out)?;
-        fs::create_dir_all(&release.out)?;
+        fresh(&release.out)?;
     }
     for item in &options.items {
         println!("\n==> {}: {}", item.name, item.what);

@@ -1,11 +1,10 @@
 //! The parts that all items of a release share: their folders, the machines that they are for, and the binary.
 
 use super::binary::Binary;
-use crate::command::{Failure, host, output, target};
+use crate::command::{Failure, fresh, host, output, target};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The parts that all items of a release share.
 pub(super) struct Release {
     /// Where the files go.
     pub(super) out: PathBuf,
@@ -62,10 +61,7 @@ impl Release {
     /// An empty folder to put an item together in.
     pub(super) fn fresh(&self, name: &str) -> Result<PathBuf, Failure> {
         let folder = self.stage.join(name);
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        fs::create_dir_all(&folder)?;
+        fresh(&folder)?;
         Ok(folder)
     }
 }

@@ -103,7 +103,6 @@ pub(super) struct LossMeter {
 }
 
 impl LossMeter {
-    /// Counts acknowledged bytes of this round.
     pub(super) fn on_acked(&mut self, bytes: u64) {
         self.acked += bytes;
     }
@@ -134,7 +133,6 @@ impl LossMeter {
         rate
     }
 
-    /// The background loss rate of the path, 0 to 1.
     pub(super) fn background(&self) -> f64 {
         self.background
     }

@@ -120,12 +120,10 @@ impl Machine {
         }
     }
 
-    /// The window in bytes.
     pub(super) fn window(&self) -> u64 {
         self.window
     }
 
-    /// The current phase.
     pub(super) fn phase(&self) -> Phase {
         self.phase
     }

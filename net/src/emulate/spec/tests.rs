@@ -59,58 +59,29 @@ fn two_halves_make_the_path() {
     assert_eq!(link.path(Direction::Up).loss, 0.01);
 }
 
+/// Texts, and how their errors begin.
+const REFUSED: &str = "
+50mbit | link: `50mbit` is not a link; write RATE/RTT/LOSS
+50mbit/100ms/1%/5 | link: `50mbit/100ms/1%/5` is not a link
+fast/100ms/1% | RATE: `fast` is not a rate; write 1kbit to 100gbit
+50mbit/100/1% | RTT: `100` is not a time; write 0ms to 60s
+50mbit/61s/1% | RTT: `61s` is not a time
+50mbit/100ms/1 | LOSS: `1` is not a loss; write 0% to 100%
+50mbit/100ms/101% | LOSS: `101%` is not a loss
+50mbit/100ms/1%/queu=5ms | key: `queu` is no key; there are queue, jitter
+50mbit/100ms/1%/queue=5 | queue: `5` is not a time
+50mbit/100ms/1%/up=5 | up: `5` is not a rate
+50mbit/100ms/1%/mtu=1279 | mtu: `1279` is not the size of a packet
+50mbit/100ms/1%/burst=0.5 | burst: `0.5` is not a mean count
+50mbit/100ms/60%/burst=1 | burst: `1` is too short for this loss
+50mbit/100ms/1%/reorder=maybe | reorder: `maybe` must be yes or no
+50mbit/100ms/1%/queue=1ms,queue=2ms | queue: `2ms` is the second value
+";
+
 #[test]
 fn errors_name_the_part_and_say_what_is_expected() {
-    for (text, start) in [
-        (
-            "50mbit",
-            "link: `50mbit` is not a link; write RATE/RTT/LOSS",
-        ),
-        (
-            "50mbit/100ms/1%/5",
-            "link: `50mbit/100ms/1%/5` is not a link",
-        ),
-        (
-            "fast/100ms/1%",
-            "RATE: `fast` is not a rate; write 1kbit to 100gbit",
-        ),
-        (
-            "50mbit/100/1%",
-            "RTT: `100` is not a time; write 0ms to 60s",
-        ),
-        ("50mbit/61s/1%", "RTT: `61s` is not a time"),
-        (
-            "50mbit/100ms/1",
-            "LOSS: `1` is not a loss; write 0% to 100%",
-        ),
-        ("50mbit/100ms/101%", "LOSS: `101%` is not a loss"),
-        (
-            "50mbit/100ms/1%/queu=5ms",
-            "key: `queu` is no key; there are queue, jitter",
-        ),
-        ("50mbit/100ms/1%/queue=5", "queue: `5` is not a time"),
-        ("50mbit/100ms/1%/up=5", "up: `5` is not a rate"),
-        (
-            "50mbit/100ms/1%/mtu=1279",
-            "mtu: `1279` is not the size of a packet",
-        ),
-        (
-            "50mbit/100ms/1%/burst=0.5",
-            "burst: `0.5` is not a mean count",
-        ),
-        (
-            "50mbit/100ms/60%/burst=1",
-            "burst: `1` is too short for this loss",
-        ),
-        (
-            "50mbit/100ms/1%/reorder=maybe",
-            "reorder: `maybe` must be yes or no",
-        ),
-        (
-            "50mbit/100ms/1%/queue=1ms,queue=2ms",
-            "queue: `2ms` is the second value",
-        ),
-    ] {
+    for row in REFUSED.trim().lines() {
+        let (text, start) = row.split_once(" | ").expect("a row");
         let said = text.parse::<LinkSpec>().unwrap_err().to_string();
         assert!(said.starts_with(start), "{text}: {said}");
     }

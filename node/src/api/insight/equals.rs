@@ -6,16 +6,14 @@
 //! rounds with equal losses are no chance.
 
 use crate::net::SeenVitals;
-use murmurate_protocol::{Event, Phase};
-use std::collections::{BTreeMap, VecDeque};
+use murmurate_protocol::{Event, Phase, SortedMap};
+use std::collections::VecDeque;
 
 /// Rounds whose own loss is kept: more than end while vitals are on their way.
 const ROUNDS_MAX: usize = 4096;
 
-/// Daemons that are compared.
 const PEERS_MAX: usize = 512;
 
-/// Comparison with one other daemon.
 #[derive(Clone, Copy, Debug, Default)]
 struct Compared {
     /// The number of its vitals that were looked at last.
@@ -30,7 +28,7 @@ struct Compared {
 #[derive(Clone, Debug, Default)]
 pub struct Equals {
     own: VecDeque<(u64, f32)>,
-    peers: BTreeMap<String, Compared>,
+    peers: SortedMap<String, Compared>,
 }
 
 impl Equals {

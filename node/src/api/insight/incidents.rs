@@ -3,7 +3,6 @@
 use murmurate_protocol::{Event, PeerId};
 use std::collections::VecDeque;
 
-/// Incidents that are kept.
 pub(super) const INCIDENTS_MAX: usize = 256;
 
 /// Bytes of an incident's words that are kept.
@@ -12,7 +11,6 @@ const WORDS_MAX: usize = 256;
 /// Kind of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncidentKind {
-    /// A peer lied.
     Lied,
     /// A peer broke a rule of the protocol.
     BrokeRule,

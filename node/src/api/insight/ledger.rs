@@ -1,11 +1,11 @@
 //! Whose contribution counted in which round, with which weight, and why not where it did not.
 //!
-//! It is built from this daemon's own events: the groups that it was in and what it saw decided.
+//! It is built from this daemon's own events: the groups that it was in and the decisions that it saw.
 //! What other daemons claim about themselves does not count.
 
-use murmurate_protocol::{Event, PeerId, Time};
+use murmurate_protocol::{Event, PeerId, SortedMap, Time};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Rounds that are kept one by one. Totals go back to the daemon's start.
 pub(super) const ROUNDS_MAX: usize = 256;
@@ -68,7 +68,6 @@ pub struct Share {
 }
 
 impl Share {
-    /// A contribution that is in no result.
     const fn without_weight(standing: Standing) -> Self {
         Self {
             standing,
@@ -92,7 +91,7 @@ pub struct RoundEntry {
     /// Where neighbours mix: how many peers' parameters came in.
     pub inputs: Option<u32>,
     /// The peers, by id in hexadecimal.
-    pub peers: BTreeMap<String, Share>,
+    pub peers: SortedMap<String, Share>,
 }
 
 /// One peer's contributions since this daemon started.
@@ -117,7 +116,7 @@ struct OpenRound {
     alone: bool,
     members: Vec<PeerId>,
     /// For each contributor, its weight and the number of shards that contain it.
-    counted: BTreeMap<PeerId, (f64, u64)>,
+    counted: SortedMap<PeerId, (f64, u64)>,
     shards: u64,
     decided: u64,
     void: u64,
@@ -130,7 +129,7 @@ pub struct Ledger {
     me: String,
     open: OpenRound,
     rounds: VecDeque<RoundEntry>,
-    totals: BTreeMap<String, PeerTotals>,
+    totals: SortedMap<String, PeerTotals>,
 }
 
 impl Ledger {
@@ -139,7 +138,7 @@ impl Ledger {
             me: me.to_owned(),
             open: OpenRound::default(),
             rounds: VecDeque::new(),
-            totals: BTreeMap::new(),
+            totals: SortedMap::new(),
         }
     }
 
@@ -154,11 +153,10 @@ impl Ledger {
     }
 
     /// Totals by peer, hexadecimal, since this daemon started.
-    pub fn totals(&self) -> &BTreeMap<String, PeerTotals> {
+    pub fn totals(&self) -> &SortedMap<String, PeerTotals> {
         &self.totals
     }
 
-    /// The end of a round.
     pub(super) fn result_of(&self, round: u64) -> Option<RoundResult> {
         self.round(round)?.result
     }
@@ -226,7 +224,6 @@ impl Ledger {
         }
     }
 
-    /// The entry of a round that has ended.
     fn close(&self, open: OpenRound, now: Time) -> RoundEntry {
         let result = match (open.decided, open.void, open.mixed) {
             (0, 0, Some(_)) => Some(RoundResult::Mixed),
@@ -236,7 +233,7 @@ impl Ledger {
             _ => Some(RoundResult::Partial),
         };
         let total: f64 = open.counted.values().map(|(w, n)| w * *n as f64).sum();
-        let mut peers = BTreeMap::new();
+        let mut peers = SortedMap::new();
         for (peer, (weight, shards)) in &open.counted {
             let standing = if *shards == open.shards && open.void == 0 {
                 Standing::Counted
@@ -289,7 +286,7 @@ impl Ledger {
             unix_s: Some(now.as_secs_f64()),
             trained,
             inputs: None,
-            peers: BTreeMap::from([(self.me.clone(), Share::without_weight(standing))]),
+            peers: SortedMap::from([(self.me.clone(), Share::without_weight(standing))]),
         });
     }
 

@@ -1,5 +1,5 @@
-//! What a daemon remembers to explain itself: what it waits for, whose contributions counted, and what
-//! each round cost. Everything has a bound, comes from this daemon's own events and clock, and decides
+//! A daemon's memory, by which it explains itself: its waits, the fates of contributions, and the cost of
+//! each round. Everything has a bound, comes from this daemon's own events and clock, and decides
 //! nothing.
 
 mod equals;
@@ -9,22 +9,22 @@ mod ledger;
 mod outages;
 mod waits;
 
-pub use equals::Equals;
+pub(crate) use equals::Equals;
+pub(crate) use history::History;
 #[cfg(test)]
 use history::POINTS_MAX;
-pub use history::{Figures, History, Point};
+pub use history::{Figures, Point};
 #[cfg(test)]
 use incidents::INCIDENTS_MAX;
-pub use incidents::{Incident, IncidentKind, Incidents};
+pub(crate) use incidents::{Incident, IncidentKind, Incidents};
 #[cfg(test)]
 use ledger::ROUNDS_MAX;
-pub use ledger::{Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing};
-pub use outages::{Altered, Failure, Outages};
+pub(crate) use ledger::{Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing};
+pub(crate) use outages::{Altered, Outages};
 pub use waits::WaitNow;
 
 use history::Open;
-use murmurate_protocol::{Event, PeerId, Phase, Time, Wait, Waiting};
-use std::collections::BTreeMap;
+use murmurate_protocol::{Event, PeerId, Phase, SortedMap, Time, Wait, Waiting};
 use waits::WaitedFor;
 
 /// Memory of a daemon's rounds.
@@ -113,8 +113,8 @@ impl Insight {
     }
 
     /// Seconds that rounds waited for each peer, over the last rounds.
-    pub fn slow_peers(&self, rounds: usize) -> BTreeMap<String, f64> {
-        let mut all = BTreeMap::new();
+    pub fn slow_peers(&self, rounds: usize) -> SortedMap<String, f64> {
+        let mut all = SortedMap::new();
         for point in self.history.last(rounds) {
             for (peer, seconds) in &point.waited_for {
                 *all.entry(peer.clone()).or_default() += seconds;

@@ -1,13 +1,11 @@
 //! What goes wrong and is not over yet, as far as events say both.
 
-use murmurate_protocol::{Event, PeerId, Time};
+use murmurate_protocol::{Event, PeerId, SortedMap, Time};
 use murmurate_trust::Refusal;
-use std::collections::BTreeMap;
 
 /// Daemons that are remembered for each reason.
 const PEERS_MAX: usize = 64;
 
-/// Bytes of the words of a failure that are kept.
 const WORDS_MAX: usize = 256;
 
 /// A failure of this daemon's own work.
@@ -56,15 +54,15 @@ impl Altered {
 pub struct Outages {
     round: u64,
     /// Members that refuse this daemon, with the reason and the Unix time of the first refusal.
-    pub refused: BTreeMap<String, (Refusal, f64)>,
+    pub refused: SortedMap<String, (Refusal, f64)>,
     /// The last failure of this daemon's own work; none once a whole round went well.
     pub failed: Option<Failure>,
     /// The last checkpoint could not be written.
     pub unsaved: bool,
     /// Daemons that contribute nothing, with the round in which they get another chance.
-    pub idle: BTreeMap<String, u64>,
+    pub idle: SortedMap<String, u64>,
     /// Daemons that lied and are members still.
-    pub lied: BTreeMap<String, String>,
+    pub lied: SortedMap<String, String>,
     /// The sides of a swarm that was split are being merged.
     pub merging: bool,
     /// Files that were lost or changed.
@@ -111,14 +109,12 @@ impl Outages {
         self.altered.retain(|altered| !over(altered));
     }
 
-    /// A member refuses this daemon.
     pub(crate) fn refused_by(&mut self, now: Time, peer: &PeerId, refusal: Refusal) {
         let since = self.refused.get(&peer.to_hex()).map(|(_, since)| *since);
         let since = since.unwrap_or(now.as_secs_f64());
         put(&mut self.refused, peer, (refusal, since));
     }
 
-    /// A peer is no member any more.
     pub(crate) fn dismissed(&mut self, peer: &PeerId) {
         let peer = peer.to_hex();
         self.refused.remove(&peer);
@@ -127,7 +123,7 @@ impl Outages {
     }
 }
 
-fn put<T>(all: &mut BTreeMap<String, T>, peer: &PeerId, value: T) {
+fn put<T>(all: &mut SortedMap<String, T>, peer: &PeerId, value: T) {
     let peer = peer.to_hex();
     if all.len() < PEERS_MAX || all.contains_key(&peer) {
         all.insert(peer, value);

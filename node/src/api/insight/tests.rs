@@ -1,4 +1,4 @@
-//! What is remembered of rounds that ended in every way.
+//! The memory of rounds that ended in every way.
 
 use super::*;
 use murmurate_protocol::{Digest, Evaluation, FragmentId, PeerId, Round, TrainSummary};

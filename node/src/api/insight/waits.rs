@@ -1,8 +1,7 @@
 //! What a peer is waiting for, and how long rounds waited for each peer.
 
-use murmurate_protocol::{PeerId, Time, Waiting};
+use murmurate_protocol::{PeerId, SortedMap, Time, Waiting};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Peers of a round whose waits are added up. A column of a grid has as many members at most.
@@ -48,7 +47,7 @@ impl From<&Waiting> for WaitNow {
 #[derive(Clone, Debug, Default)]
 pub(super) struct WaitedFor {
     last: Option<Time>,
-    seconds: BTreeMap<PeerId, f64>,
+    seconds: SortedMap<PeerId, f64>,
 }
 
 impl WaitedFor {

@@ -4,12 +4,12 @@
 //! `UPDATE_DOCS=1 cargo test -p murmurate-node --lib documents` writes the page.
 
 use super::{MetricsFormat, metrics_text};
-use crate::api::status::{NatStatus, PeerStatus};
+use crate::api::status::{NatStatus, PeerStatus, WaitStatus};
 use crate::api::{
     Basis, EvaluationStatus, LinkStatus, Memory, PredictedStatus, Presence, RoundStatus,
-    ServingStatus, Status, WaitStatus,
+    ServingStatus, Status,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use murmurate_protocol::{SortedMap, SortedSet};
 use std::path::{Path, PathBuf};
 
 const PAGE: &str = "docs/metrics.md";
@@ -84,16 +84,15 @@ fn full() -> String {
             serving: Some(ServingStatus::default()),
             ..NatStatus::default()
         },
-        memory: Memory::measure(1, &BTreeMap::new()),
+        memory: Memory::measure(1, &std::collections::BTreeMap::new()),
         predicted: Some(PredictedStatus { from, round }),
         measured: Some(round),
-        peers: BTreeMap::from([("ab".to_owned(), peer)]),
+        peers: SortedMap::from([("ab".to_owned(), peer)]),
         ..Status::default()
     };
     metrics_text(&status, MetricsFormat::Classic)
 }
 
-/// A metric as the text describes it, with the labels of its samples.
 struct Described {
     name: String,
     kind: String,
@@ -157,7 +156,7 @@ fn the_page_lists_every_metric() {
 }
 
 /// The names of this project's and the process's metrics in a text.
-fn named(text: &str) -> BTreeSet<String> {
+fn named(text: &str) -> SortedSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let ours = |word: &&str| word.starts_with("murmurate_") || word.starts_with("process_");
     words.filter(ours).map(str::to_owned).collect()
@@ -165,7 +164,7 @@ fn named(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn dashboard_and_alerts_name_metrics_that_exist() {
-    let exist: BTreeSet<String> = described(&full()).into_iter().map(|m| m.name).collect();
+    let exist: SortedSet<String> = described(&full()).into_iter().map(|m| m.name).collect();
     let mut used = 0;
     for folder in USERS {
         let before = used;

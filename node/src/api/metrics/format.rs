@@ -2,13 +2,11 @@
 
 use axum::http::{HeaderMap, header};
 
-/// A format of metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MetricsFormat {
+pub(crate) enum MetricsFormat {
     /// The text format 0.0.4, which every tool reads.
     #[default]
     Classic,
-    /// OpenMetrics 1.0.0.
     OpenMetrics,
 }
 
@@ -32,7 +30,6 @@ impl MetricsFormat {
         }
     }
 
-    /// The value of `Content-Type`.
     pub(crate) const fn content_type(self) -> &'static str {
         match self {
             Self::Classic => "text/plain; version=0.0.4; charset=utf-8",

@@ -1,6 +1,5 @@
 //! The descriptions of all metrics by their names without prefix. `docs/metrics.md` is written from them.
 
-/// The description of a counter.
 pub(super) fn counter(name: &str) -> &'static str {
     match name {
         "rounds_ended" => "Rounds ended",
@@ -36,7 +35,6 @@ pub(super) fn counter(name: &str) -> &'static str {
     }
 }
 
-/// The description of a gauge.
 pub(super) fn gauge(name: &str) -> &'static str {
     match name {
         "round" => "The current round",

@@ -6,7 +6,6 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::fmt;
 
-/// Name and value of a label.
 pub(super) type Label = (&'static str, String);
 
 /// A value as the text has it: a count, or a measure with a decimal point.
@@ -19,7 +18,6 @@ pub(super) enum Value {
 /// A value with its labels.
 pub(super) type Sample = (Vec<Label>, Value);
 
-/// The samples of one metric.
 #[derive(Debug)]
 struct Samples {
     kind: MetricType,
@@ -61,7 +59,6 @@ impl Value {
     }
 }
 
-/// The metrics with one prefix.
 pub(super) struct Page(pub(super) Registry);
 
 impl Page {
@@ -74,12 +71,10 @@ impl Page {
         self.add(MetricType::Counter, name, help::counter(name), samples);
     }
 
-    /// Adds a gauge.
     pub(super) fn gauge(&mut self, name: &str, samples: impl IntoIterator<Item = Sample>) {
         self.add(MetricType::Gauge, name, help::gauge(name), samples);
     }
 
-    /// Adds a counter without labels.
     pub(super) fn count(&mut self, name: &str, value: u64) {
         self.counter(name, [(Vec::new(), Value::Count(value))]);
     }
@@ -106,7 +101,6 @@ impl Page {
     }
 }
 
-/// A count with one label.
 pub(super) fn labelled(label: &'static str, value: &str, count: u64) -> Sample {
     (vec![(label, value.to_owned())], Value::Count(count))
 }

@@ -18,7 +18,6 @@ struct Process {
 }
 
 impl Process {
-    /// Measures this process now.
     fn measure() -> Self {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

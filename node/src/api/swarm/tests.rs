@@ -4,7 +4,7 @@ use super::*;
 use crate::api::{About, Claims};
 use crate::net::SeenVitals;
 use murmurate_protocol::vitals::{DaemonName, Vitals, WaitingFor};
-use murmurate_protocol::{PeerId, Phase, Round, Wait};
+use murmurate_protocol::{PeerId, Phase, Wait};
 use std::time::Duration;
 
 const ME: PeerId = PeerId::from_bytes([0xaa; 32]);
@@ -15,23 +15,14 @@ const DAVE: PeerId = PeerId::from_bytes([0xda; 32]);
 fn seen(peer: PeerId, age_s: u64, steps_per_s: Option<f32>) -> SeenVitals {
     SeenVitals {
         vitals: Vitals {
-            peer,
-            sequence: 1,
-            unix_ms: 1000,
             name: DaemonName::new("gpu").ok(),
-            version: "0.1.0".to_owned(),
-            round: Round(7),
-            phase: Phase::Exchange,
             waiting: Some(WaitingFor {
                 wait: Wait::Group,
                 peers: vec![ME],
             }),
             steps_per_s,
-            loss: None,
             accuracy: Some(0.5),
-            last_round: None,
-            memory: None,
-            saved_round: None,
+            ..crate::tests::vitals(peer, 7, Phase::Exchange)
         },
         age: Duration::from_secs(age_s),
     }

@@ -3,12 +3,11 @@
 use super::answer::{Answer, Facts, Topic};
 use super::words::{described, listed, percent, short};
 use crate::api::insight::{Incident, IncidentKind, Point, RoundEntry, RoundResult};
-use std::collections::BTreeSet;
+use murmurate_protocol::SortedSet;
 
 /// A smaller fall is the noise of evaluations.
 const NOISE: f64 = 0.005;
 
-/// Evaluations that are looked at.
 const EVALUATIONS: usize = 64;
 
 /// Rounds before a fall that tell who usually contributes.
@@ -17,7 +16,6 @@ const USUAL_ROUNDS: usize = 32;
 /// A training loss this many times as high as before has risen.
 const RISEN: f64 = 1.2;
 
-/// Causes that an answer names.
 const CAUSES_MAX: usize = 5;
 
 /// Two evaluations, one after the other: the accuracy fell between them.
@@ -234,14 +232,12 @@ fn results(facts: &Facts<'_>, fall: Fall<'_>) -> Vec<Cause> {
     causes
 }
 
-/// The rounds before a fall.
 fn before<'a>(facts: &Facts<'a>, fall: Fall<'_>) -> impl Iterator<Item = &'a RoundEntry> {
     let (first, all) = (fall.before.round, facts.insight.ledger.rounds().rev());
     all.filter(move |entry| entry.round <= first)
         .take(USUAL_ROUNDS)
 }
 
-/// Number of peers in the result of a round.
 fn contributors(entry: &RoundEntry) -> usize {
     entry
         .peers
@@ -252,8 +248,8 @@ fn contributors(entry: &RoundEntry) -> usize {
 
 /// Peers in the results that were in none of the rounds before.
 fn newcomers(facts: &Facts<'_>, fall: Fall<'_>) -> Vec<Cause> {
-    let known: BTreeSet<&String> = before(facts, fall).flat_map(|e| e.peers.keys()).collect();
-    let mut told = BTreeSet::new();
+    let known: SortedSet<&String> = before(facts, fall).flat_map(|e| e.peers.keys()).collect();
+    let mut told = SortedSet::new();
     let mut causes = Vec::new();
     if known.is_empty() {
         return causes;

@@ -1,5 +1,5 @@
 //! Explains in sentences why a round does not end, why a contribution did not count, and why rounds are
-//! slow. Every answer begins with what is wrong now, and ends in one action, or in "nothing to do".
+//! slow. Every answer begins with the grave troubles of the moment, and ends in one action, or in "nothing to do".
 
 mod accuracy;
 mod answer;
@@ -11,8 +11,9 @@ pub mod words;
 
 use super::Trouble;
 #[cfg(test)]
-use super::{Insight, Status};
-pub use answer::{Answer, Facts, Question, Topic};
+use super::{Status, insight::Insight};
+pub(crate) use answer::Facts;
+pub use answer::{Answer, Question, Topic};
 use answer::{FASTER, NOTHING};
 pub(crate) use troubles::{
     ELSEWHERE, ONE_IDENTITY, SAME_DATA_ACTION, state, trains_the_same, troubles,
@@ -58,7 +59,7 @@ fn answer_with_ids(facts: &Facts<'_>, question: &Question) -> Answer {
     }
 }
 
-/// Puts what is wrong before an answer: all of it, or of another peer what is grave or about it.
+/// Puts troubles before an answer: the grave ones, and about a round also the others, or those that name `peer`.
 fn led_by(mut troubles: Vec<Trouble>, mut answer: Answer, peer: Option<&String>) -> Answer {
     troubles.retain(|it| it.kind.is_grave() || peer.is_none_or(|peer| it.peers.contains(peer)));
     let Some(first) = troubles.first() else {

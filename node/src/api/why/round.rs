@@ -13,10 +13,9 @@ const UNUSUAL: f64 = 3.0;
 /// Shorter waits are never worth a look, seconds.
 const SHORT_S: f64 = 2.0;
 
-/// Rounds that say what is usual.
+/// Rounds over which the usual wait is averaged.
 const USUAL_ROUNDS: usize = 32;
 
-/// Refusals that an answer names.
 const REFUSALS_MAX: usize = 2;
 
 pub(super) fn answer(facts: &Facts<'_>, round: Option<u64>, peer: Option<&str>) -> Answer {
@@ -109,7 +108,6 @@ fn refusals(facts: &Facts<'_>, mut answer: Answer) -> Answer {
     )
 }
 
-/// A pause, and who ends it.
 fn of_pause(facts: &Facts<'_>) -> Answer {
     let round = facts.status.round;
     let since = facts.status.control.paused_from.unwrap_or(round);
@@ -232,7 +230,6 @@ fn lack_and_sequel(facts: &Facts<'_>, wait: &WaitNow) -> (&'static str, String) 
     (lack, sequel.to_owned())
 }
 
-/// The missing part of the round's group.
 fn group_lacks(facts: &Facts<'_>, wait: &WaitNow) -> &'static str {
     match wait.peers.len() {
         1 => "it has not ended its training of the round",
@@ -334,7 +331,6 @@ fn past(facts: &Facts<'_>, round: u64) -> Answer {
     answer
 }
 
-/// The end of a round in a sentence.
 const fn result_words(result: RoundResult) -> &'static str {
     match result {
         RoundResult::Decided => "It was decided.",

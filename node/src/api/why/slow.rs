@@ -5,7 +5,6 @@ use super::words::{described, percent, rate, short, time};
 use crate::api::PeerStatus;
 use crate::api::insight::Point;
 
-/// Rounds that are looked at.
 const ROUNDS: usize = 32;
 
 /// From this share of a round on, a part of it is what makes it slow.

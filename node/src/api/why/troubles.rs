@@ -1,4 +1,4 @@
-//! What is wrong now. Every view of a daemon shows these: `/status`, `/metrics`, the page, `top`, `why` and
+//! The troubles of the moment. Every view of a daemon shows these: `/status`, `/metrics`, the page, `top`, `why` and
 //! `doctor`.
 
 use super::answer::Facts;
@@ -16,7 +16,6 @@ const ROUNDS_MIN: usize = 5;
 /// A daemon that is gone for longer than this is not missed any more, seconds.
 const MISSED_S: f64 = 86_400.0;
 
-/// Peers that a sentence names.
 const NAMED_MAX: usize = 4;
 
 /// The way back in for a member that is out.
@@ -90,7 +89,6 @@ fn phase(facts: &Facts<'_>) -> Option<Phase> {
     Phase::of_word(&facts.status.phase)
 }
 
-/// The daemon has begun its first round.
 fn has_begun(facts: &Facts<'_>) -> bool {
     !matches!(phase(facts), Some(Phase::New | Phase::Join) | None)
 }
@@ -101,7 +99,6 @@ fn is_over(facts: &Facts<'_>) -> bool {
     matches!(phase(facts), Some(Finished | Leaving | Left))
 }
 
-/// Some peers by name.
 pub(super) fn named(facts: &Facts<'_>, peers: &[String]) -> String {
     let shown = peers.iter().take(NAMED_MAX);
     let shown: Vec<String> = shown.map(|peer| described(facts, peer)).collect();
@@ -169,7 +166,6 @@ impl Count {
         self.here < self.needed
     }
 
-    /// What ends it.
     pub(super) fn remedy(&self) -> String {
         format!(
             "Start daemon {} again, or wait: one that is gone counts for {} s.",

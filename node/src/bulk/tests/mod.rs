@@ -19,10 +19,10 @@ use murmurate_net::congestion::MaxRate;
 use murmurate_net::quic::BulkConnection;
 use murmurate_protocol::limits::STATE_CHUNK_BYTES;
 use murmurate_protocol::{
-    Digest, FetchId, FragmentId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StateId, Tag,
+    Digest, FetchId, FragmentId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, SortedMap,
+    StateId, Tag,
 };
 use murmurate_strategies::executor::state_in_memory;
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -40,10 +40,10 @@ type Hold = Mutex<std::sync::mpsc::Receiver<()>>;
 
 #[derive(Default)]
 pub(crate) struct TestStore {
-    slices: Mutex<BTreeMap<SliceId, (SliceMeta, Bytes)>>,
-    states: Mutex<BTreeMap<StateId, Bytes>>,
-    manifests: Mutex<BTreeMap<StateId, Bytes>>,
-    chunks: Mutex<BTreeMap<(StateId, u32), Bytes>>,
+    slices: Mutex<SortedMap<SliceId, (SliceMeta, Bytes)>>,
+    states: Mutex<SortedMap<StateId, Bytes>>,
+    manifests: Mutex<SortedMap<StateId, Bytes>>,
+    chunks: Mutex<SortedMap<(StateId, u32), Bytes>>,
     refuses: AtomicBool,
     lies: AtomicBool,
     chunks_given: AtomicU32,

@@ -1,6 +1,7 @@
 //! Files and flags that are accepted, and the error lines of those that are not.
 
 use super::*;
+use crate::tests::{assert_begins, assert_ends};
 use murmurate_net::congestion::Congestion;
 
 fn line(text: &str, overrides: &Overrides) -> String {
@@ -122,10 +123,8 @@ fn wrong_files_are_named_by_line() {
         assert!(said.starts_with(expected), "{said}");
     }
     let broken = line("[run\n", &Overrides::default());
-    assert!(
-        broken.starts_with("node.toml:1: ") && !broken.contains('\n'),
-        "{broken}"
-    );
+    assert_begins(&broken, "node.toml:1: ");
+    assert!(!broken.contains('\n'), "{broken}");
 }
 
 #[test]
@@ -159,10 +158,7 @@ fn wrong_flags_are_named_by_flag() {
         ..Overrides::default()
     };
     let said = line("", &join);
-    assert!(
-        said.starts_with("--join: `10.0.0.1:4001` is not a multiaddress"),
-        "{said}"
-    );
+    assert_begins(&said, "--join: `10.0.0.1:4001` is not a multiaddress");
     let http = Overrides {
         http: Some("localhost".to_owned()),
         ..Overrides::default()
@@ -180,10 +176,7 @@ fn a_missing_file_names_the_command_that_writes_one() {
         .unwrap_err()
         .to_string();
     assert!(said.starts_with("no/such/node.toml: "), "{said}");
-    assert!(
-        said.ends_with("`murmurate init --to no/such/node.toml` writes one"),
-        "{said}"
-    );
+    assert_ends(&said, "`murmurate init --to no/such/node.toml` writes one");
 }
 
 #[test]

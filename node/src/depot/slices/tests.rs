@@ -124,9 +124,9 @@ fn only_what_the_plan_allows_is_taken() {
     slices.put_from(from, slice(0, 1), meta(2, 3), Bytes::from_static(b"abc"));
     let again = slices.accepts(&plan, from, &slice(0, 1), &meta(2, 3));
     assert_eq!(again, Err(Refusal::AlreadyHere));
-    assert_eq!(slices.bytes(), 3);
+    assert_eq!(slices.bytes, 3);
     slices.remove(&slice(0, 1));
-    assert_eq!(slices.bytes(), 0);
+    assert_eq!(slices.bytes, 0);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_second_push_replaces_nothing_and_a_fetch_does() {
     assert_eq!(slices.bytes_of(&slice(0, 1)).unwrap(), "first");
     slices.put_fetched(from, slice(0, 1), meta, Bytes::from_static(b"voted"));
     assert_eq!(slices.bytes_of(&slice(0, 1)).unwrap(), "voted");
-    assert_eq!((slices.bytes(), slices.parked), (5, 5));
+    assert_eq!((slices.bytes, slices.parked), (5, 5));
 }
 
 /// A group formed without this peer and failed. In the next attempt at the round its members push the
@@ -233,7 +233,7 @@ fn what_came_for_a_group_that_was_never_joined_makes_way() {
     assert_eq!(slices.accepts(&plan(), from, &name, &of(2)), Ok(()));
     assert!(slices.put_from(from, name, of(2), Bytes::from_static(b"again")));
     assert_eq!(slices.bytes_of(&name).unwrap(), "again");
-    assert_eq!((slices.bytes(), slices.parked), (5, 5));
+    assert_eq!((slices.bytes, slices.parked), (5, 5));
     slices.set_round(Round(3), Some(GroupTag::from_bits(2)));
     assert_eq!(
         slices.accepts(&plan(), from, &name, &of(3)),

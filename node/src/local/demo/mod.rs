@@ -8,11 +8,10 @@ use super::{FaultAt, HealAt, LateAt, PartitionAt};
 use crate::events::{Entry, Kind, Tail};
 use crate::faults::FaultPhase;
 use crate::report::NodeReport;
+use murmurate_protocol::{SortedMap, SortedSet};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Daemons of the demo.
 const NODES: usize = 4;
 
 /// Rounds of the demo, unless another number is given. What happens keeps its place among them.
@@ -50,8 +49,8 @@ pub fn demo(options: LocalOptions) -> LocalOptions {
             phase: FaultPhase::Exchange,
         }],
         round_time_s: Some(ROUND_TIME_S),
-        baseline_s: 0.0,
-        narrated: true,
+        baseline: Some(0.0),
+        demo: true,
         ..options
     }
 }
@@ -65,21 +64,18 @@ pub struct Told {
     pub sentence: String,
 }
 
-/// The narrator.
 #[derive(Debug)]
 pub(in crate::local) struct Narrator {
     /// Unix time at which the first daemon was started.
     started: f64,
     logs: Vec<Tail>,
-    numbers: BTreeMap<String, usize>,
+    numbers: SortedMap<String, usize>,
     sides: Vec<Vec<usize>>,
     opening: Option<Opening>,
     deaths: Vec<Death>,
     joiners: Vec<Joiner>,
     rifts: Vec<Rift>,
-    /// The story so far.
     story: Vec<Told>,
-    /// Sentences of the story that were passed on.
     passed_on: usize,
 }
 
@@ -92,7 +88,7 @@ impl Narrator {
         Self {
             started: 0.0,
             logs: dirs.map(Tail::new).collect(),
-            numbers: BTreeMap::new(),
+            numbers: SortedMap::new(),
             sides: sides.to_vec(),
             opening: None,
             deaths: Vec::new(),
@@ -103,7 +99,6 @@ impl Narrator {
         }
     }
 
-    /// The story so far.
     pub(in crate::local) fn story(&self) -> &[Told] {
         &self.story
     }
@@ -142,7 +137,7 @@ impl Narrator {
         &mut self,
         now: f64,
         (victim, round, phase): (usize, u64, &str),
-        others: BTreeSet<usize>,
+        others: SortedSet<usize>,
     ) {
         let who = daemons([&victim]);
         self.tell(
@@ -152,7 +147,6 @@ impl Narrator {
         self.deaths.push(Death::new(victim, round, now, others));
     }
 
-    /// A daemon starts late.
     pub(in crate::local) fn comes_late(&mut self, now: f64, index: usize, round: u64) {
         let who = daemons([&index]);
         self.tell(
@@ -180,7 +174,6 @@ impl Narrator {
         self.tell(now, text);
     }
 
-    /// The sides are one again.
     pub(in crate::local) fn merged(&mut self, now: f64, round: u64, sides: usize) {
         let sides = if sides == 2 {
             "both sides".to_owned()
@@ -193,8 +186,8 @@ impl Narrator {
         self.tell(now, text);
     }
 
-    /// Reads the logs of the daemons, and takes what is new in the order in which it happened: all of them
-    /// have the clock of this machine. What cannot be read is not told.
+    /// Reads the logs of the daemons, and takes the new entries in the order of their times: all of them
+    /// have the clock of this machine. Unreadable entries are not told.
     pub(in crate::local) fn look(&mut self) {
         let mut fresh: Vec<(usize, Entry)> = Vec::new();
         for (index, log) in self.logs.iter_mut().enumerate() {
@@ -262,7 +255,7 @@ impl Narrator {
 #[derive(Debug)]
 struct Opening {
     /// For each one the digest of its parameters after the first round, once it has ended that.
-    digests: BTreeMap<usize, Option<String>>,
+    digests: SortedMap<usize, Option<String>>,
     round: Option<u64>,
     told: bool,
 }
@@ -302,7 +295,6 @@ impl Opening {
     }
 }
 
-/// A daemon that was killed.
 #[derive(Debug)]
 struct Death {
     victim: usize,
@@ -311,16 +303,16 @@ struct Death {
     /// Unix time at which the last of the others ended the round.
     ended: f64,
     /// The others that have not ended the round yet.
-    left: BTreeSet<usize>,
-    /// Whether there is a result, and whether it contains the victim's training.
+    left: SortedSet<usize>,
+    /// The result of the round, once there is one: `true` if it contains the victim's training.
     decided: Option<bool>,
-    /// Whether its training is in a result that came after its death, and no later one is known yet.
+    /// Set once the others have ended the round with its training, until a later result lacks that.
     lives_on: bool,
 }
 
 impl Death {
     /// A daemon was killed at a Unix time, in a round that `others` still have to end.
-    pub(super) const fn new(victim: usize, round: u64, at: f64, others: BTreeSet<usize>) -> Self {
+    pub(super) const fn new(victim: usize, round: u64, at: f64, others: SortedSet<usize>) -> Self {
         Self {
             victim,
             round,
@@ -427,13 +419,12 @@ impl Joiner {
     }
 }
 
-/// A swarm that is split.
 #[derive(Debug)]
 struct Rift {
     /// Unix time at which the first daemon noticed.
     at: f64,
     /// The sides that have not gone on yet.
-    left: Vec<BTreeSet<usize>>,
+    left: Vec<SortedSet<usize>>,
     round: u64,
 }
 
@@ -454,7 +445,7 @@ impl Rift {
         if seen.entry.round < self.round || seen.entry.time < self.at {
             return None;
         }
-        let alone = |side: &BTreeSet<usize>| contributors.is_subset(side);
+        let alone = |side: &SortedSet<usize>| contributors.is_subset(side);
         let place = self.left.iter().position(alone)?;
         let side = self.left.remove(place);
         let (round, after) = (seen.entry.round, after(seen.entry.time - self.at));
@@ -470,13 +461,12 @@ impl Rift {
 struct Seen<'a> {
     pub(super) index: usize,
     pub(super) entry: &'a Entry,
-    /// The numbers of the daemons by id.
-    pub(super) numbers: &'a BTreeMap<String, usize>,
+    pub(super) numbers: &'a SortedMap<String, usize>,
 }
 
 impl Seen<'_> {
     /// The daemons whose training is in the result, if it is a decision.
-    pub(super) fn contributors(&self) -> Option<BTreeSet<usize>> {
+    pub(super) fn contributors(&self) -> Option<SortedSet<usize>> {
         let Kind::Decided { contributors, .. } = &self.entry.kind else {
             return None;
         };

@@ -5,8 +5,7 @@ use crate::events::{Entry, Kind, NAME, VERSION};
 use crate::local::LocalOptions;
 use crate::local::plan::Base;
 use crate::report::NodeReport;
-use murmurate_protocol::StepBudget;
-use std::collections::BTreeSet;
+use murmurate_protocol::{SortedSet, StepBudget};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,7 +68,7 @@ impl Stage {
         self.log(index, time, round, Kind::RoundEnded { seconds, digest });
     }
 
-    /// What is new.
+    /// The new sentences.
     fn told(&mut self) -> Vec<String> {
         self.narrator.look();
         self.narrator.news()
@@ -99,7 +98,7 @@ fn a_death_is_told_with_how_the_others_went_on() {
     stage.told();
     stage
         .narrator
-        .killed(110.0, (2, 10, "exchange"), BTreeSet::from([0, 1]));
+        .killed(110.0, (2, 10, "exchange"), SortedSet::from([0, 1]));
     let line = " 10.0 s  Daemon 2 was killed during the exchange of round 10.";
     assert_eq!(stage.told(), [line]);
     stage.ended(0, 109.9, 9);
@@ -117,7 +116,7 @@ fn training_that_was_sent_before_a_death_counts() {
     stage.told();
     stage
         .narrator
-        .killed(110.0, (2, 10, "exchange"), BTreeSet::from([0]));
+        .killed(110.0, (2, 10, "exchange"), SortedSet::from([0]));
     stage.decided(0, 110.5, 10, &[0, 2]);
     stage.ended(0, 110.5, 10);
     let lines = stage.told();
@@ -132,7 +131,7 @@ fn training_that_was_sent_before_a_death_counts() {
     assert_eq!(stage.told(), [line]);
     stage
         .narrator
-        .killed(120.0, (1, 20, "train"), BTreeSet::from([0]));
+        .killed(120.0, (1, 20, "train"), SortedSet::from([0]));
     stage.ended(0, 121.0, 20);
     let lines = stage.told();
     assert!(
@@ -208,7 +207,7 @@ fn the_end_says_what_the_survivors_hold() {
 fn the_demo_is_a_set_of_options_that_can_work() {
     let options = demo(LocalOptions::default());
     options.check().unwrap();
-    assert!(options.narrated);
+    assert!(options.demo);
     let base = Base::new(&options).unwrap();
     let budget = base.config.strategy.budget();
     assert_eq!(budget, StepBudget::Time(Duration::from_millis(350)));

@@ -1,5 +1,5 @@
 //! One page for all daemons of a local swarm. This process serves it, so its address stays when daemons
-//! are killed and start again. What it shows, it asks the living daemons; it changes nothing.
+//! are killed and start again. It asks the living daemons for its content, and changes nothing.
 
 mod proxy;
 
@@ -20,7 +20,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Any free port of this machine.
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// The page, and what it shows of the daemons.
 #[derive(Debug)]
 pub(super) struct SwarmPage {
     shown: Shown,
@@ -37,7 +36,6 @@ struct Local {
     until_loss: Option<f64>,
 }
 
-/// One daemon.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct LocalDaemon {
     node: usize,
@@ -62,7 +60,6 @@ impl Shown {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The address of a daemon that runs.
     fn address(&self, node: usize) -> Option<SocketAddr> {
         let local = self.lock();
         local
@@ -89,12 +86,10 @@ impl SwarmPage {
         Ok(Self { shown, server })
     }
 
-    /// Where it is.
     pub(super) fn url(&self) -> String {
         format!("http://{}/", self.server.address())
     }
 
-    /// Shows how the daemons are now.
     pub(super) fn show(&self, members: &[Member]) {
         self.shown.lock().daemons = members.iter().map(LocalDaemon::of).collect();
     }

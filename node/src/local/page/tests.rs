@@ -32,7 +32,7 @@ async fn daemon(name: &str, log: &EventLog) -> ApiServer {
     ApiServer::start(ANY, served).await.unwrap()
 }
 
-/// What is read until it contains `until`, or the connection ends.
+/// The answer, read until it contains `until` or the connection ends.
 async fn ask(page: &SwarmPage, line: &str, host: &str, until: &str) -> String {
     let mut stream = tokio::net::TcpStream::connect(page.server.address())
         .await

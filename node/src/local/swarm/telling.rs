@@ -5,7 +5,7 @@ use crate::api::words::short;
 use crate::faults::{Fault, FaultAction};
 use crate::local::demo::{Narrator, Told};
 use crate::local::member::State;
-use std::collections::BTreeSet;
+use murmurate_protocol::SortedSet;
 
 impl Swarm {
     /// A requested fault is about to hit a daemon.
@@ -18,7 +18,7 @@ impl Swarm {
         self.members[place].state = state;
         self.members[place].fault = Some((fault, round));
         let others = self.members.iter().filter(|m| m.state == State::Running);
-        let others: BTreeSet<usize> = others.map(|m| m.plan.index).collect();
+        let others: SortedSet<usize> = others.map(|m| m.plan.index).collect();
         let phase = fault.phase.to_string();
         self.tell(
             |narrator, now| narrator.killed(now, (index, round, &phase), others),
@@ -73,7 +73,6 @@ impl Swarm {
         );
     }
 
-    /// A daemon says that sides were merged.
     pub(super) fn is_merged(&mut self, round: u64, sides: Vec<(u16, f64)>) {
         let count = sides.len();
         let Some(text) = self.split.merged(round, sides) else {
@@ -91,7 +90,6 @@ impl Swarm {
         self.narrate();
     }
 
-    /// Shows what the narrator has to tell.
     pub(in crate::local) fn narrate(&mut self) {
         if let Some(narrator) = &mut self.narrator {
             narrator.look();
@@ -101,7 +99,6 @@ impl Swarm {
         }
     }
 
-    /// The story of the run, if there is a narrator.
     pub(in crate::local) fn story(&self) -> Vec<Told> {
         let narrator = self.narrator.as_ref();
         narrator.map_or_else(Vec::new, |narrator| narrator.story().to_vec())

@@ -1,10 +1,12 @@
 //! Runs swarms of shell scripts that print the lines of a daemon.
 
 use super::*;
+use crate::local::options::Goal;
 use crate::local::report::NodeEntry;
 use crate::local::{LocalOptions, LocalReport};
 use crate::progress::Progress;
 use crate::report::NodeReport;
+use crate::tests::assert_begins;
 use std::os::unix::fs::PermissionsExt;
 
 /// Prints a report and ends on SIGINT. Until then it waits without using the processor.
@@ -207,7 +209,10 @@ async fn rounds_that_run_out_below_the_target_are_a_miss() {
     let finished = progress(6, 0.5).replace("\"phase\":\"\"", "\"phase\":\"finished\"");
     let script = format!("{LISTENING}{finished}{WAIT}");
     let options = LocalOptions {
-        until_accuracy: Some(0.99),
+        goal: Goal {
+            until_accuracy: Some(0.99),
+            until_loss: None,
+        },
         ..two()
     };
     let (plan, mut swarm) = swarm(&dir, &script, &options);
@@ -216,9 +221,9 @@ async fn rounds_that_run_out_below_the_target_are_a_miss() {
     let line = LocalReport::new(&plan, &options, &swarm, end)
         .missed()
         .unwrap();
-    assert!(
-        line.starts_with("--until-accuracy: daemon 0 ended at 0.9600 after 7 rounds"),
-        "{line}"
+    assert_begins(
+        &line,
+        "--until-accuracy: daemon 0 ended at 0.9600 after 7 rounds",
     );
 }
 
@@ -236,7 +241,10 @@ async fn a_swarm_ends_at_a_loss_too_or_misses_it() {
         let finished = progress(6, 0.5).replace("\"phase\":\"\"", "\"phase\":\"finished\"");
         let script = format!("{LISTENING}{finished}{WAIT}");
         let options = LocalOptions {
-            until_loss: Some(target),
+            goal: Goal {
+                until_accuracy: None,
+                until_loss: Some(target),
+            },
             ..two()
         };
         let (plan, mut swarm) = swarm(&dir, &script, &options);

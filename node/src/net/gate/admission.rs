@@ -12,7 +12,7 @@ use libp2p::swarm::ConnectionId;
 use libp2p::{Stream, identity};
 use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::{WireError, WireVersion};
-use murmurate_trust::{Chain, Learned, News};
+use murmurate_trust::{Chain, Learned, News, Refusal};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -175,7 +175,6 @@ impl Network {
         }
     }
 
-    /// Ends a connection that has not passed.
     pub(in crate::net) fn turn_away(&mut self, id: ConnectionId, error: GateError) {
         let Some(waiting) = self.gate.pending.remove(id) else {
             return;
@@ -228,7 +227,7 @@ impl Network {
         self.on_learned(me, &learned);
     }
 
-    /// Handles what was new in the news of a member, or of this daemon.
+    /// Handles the new part of the news of a member, or of this daemon.
     pub(in crate::net) fn on_learned(&mut self, from: PeerId, learned: &Learned) {
         let fresh = &learned.fresh;
         if learned.slanders && from != self.gate.membership.me() {
@@ -264,7 +263,6 @@ impl Network {
         }
     }
 
-    /// A linked peer, with the version of the wire that it reads.
     fn reader(&self, peer: PeerId, link: &Link) -> (identity::PeerId, WireVersion) {
         let wire = self.outboxes.wire(&peer).unwrap_or(WireVersion::NEWEST);
         (link.end.theirs, wire)
@@ -302,15 +300,16 @@ impl Network {
     pub(in crate::net) fn dismiss(&mut self) {
         let gate = &self.gate;
         let chains = gate.chains.iter();
-        let out = chains.filter(|(_, chain)| !gate.membership.still_in(chain));
-        let out: Vec<PeerId> = out.map(|(peer, _)| *peer).collect();
-        for peer in out {
+        let out =
+            chains.filter_map(|(peer, chain)| Some((*peer, gate.membership.stays(chain).err()?)));
+        let out: Vec<(PeerId, Refusal)> = out.collect();
+        for (peer, why) in out {
             self.gate.chains.remove(&peer);
             let Some(theirs) = self.links.get(&peer).map(|link| link.end.theirs) else {
                 continue;
             };
             self.nat.members.remove(&theirs);
-            self.tell(NetEvent::Dismissed(peer));
+            self.tell(NetEvent::Dismissed(peer, why));
             self.avoid(theirs, AVOID);
             let _ = self.swarm.disconnect_peer_id(theirs);
         }

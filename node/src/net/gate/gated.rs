@@ -13,7 +13,8 @@ use libp2p::swarm::{
     THandlerOutEvent, ToSwarm,
 };
 use libp2p::{Multiaddr, PeerId, Stream};
-use std::collections::{BTreeSet, VecDeque};
+use murmurate_protocol::SortedSet;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -22,10 +23,9 @@ use tokio::sync::oneshot;
 /// The connected members. The relay and the handlers of connections share it with the network's
 /// task.
 #[derive(Clone, Debug, Default)]
-pub(in crate::net) struct Members(Arc<Mutex<BTreeSet<PeerId>>>);
+pub(in crate::net) struct Members(Arc<Mutex<SortedSet<PeerId>>>);
 
 impl Members {
-    /// Adds a peer that has passed the gate.
     pub(in crate::net) fn add(&self, peer: PeerId) {
         self.lock().insert(peer);
     }
@@ -35,12 +35,11 @@ impl Members {
         self.lock().remove(peer);
     }
 
-    /// True for a peer that has passed the gate.
     pub(in crate::net) fn has(&self, peer: &PeerId) -> bool {
         self.lock().contains(peer)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<PeerId>> {
+    fn lock(&self) -> MutexGuard<'_, SortedSet<PeerId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -82,8 +81,9 @@ impl<E> fmt::Debug for Word<E> {
 /// `B` behind the gate.
 pub(in crate::net) struct Gated<B: NetworkBehaviour> {
     pub(in crate::net) inner: B,
-    members: Members,
-    words: VecDeque<(PeerId, ConnectionId, Word<THandlerInEvent<B>>)>,
+    /// Those whose streams are accepted on every connection; `None` where another gate is before this one.
+    members: Option<Members>,
+    queue: VecDeque<ToSwarm<B::ToSwarm, Word<THandlerInEvent<B>>>>,
 }
 
 impl<B: NetworkBehaviour> Gated<B> {
@@ -92,8 +92,20 @@ impl<B: NetworkBehaviour> Gated<B> {
     pub(in crate::net) fn new(inner: B, members: Members) -> Self {
         Self {
             inner,
-            members,
-            words: VecDeque::new(),
+            members: Some(members),
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// `B` behind the gate of another behaviour, with handlers that never keep a connection open.
+    ///
+    /// DCUtR's handler keeps a relayed connection open forever after it has led to a direct one. Here only the link
+    /// keeps connections, so a relayed one ends after its last stream.
+    pub(in crate::net) fn quiet(inner: B) -> Self {
+        Self {
+            inner,
+            members: None,
+            queue: VecDeque::new(),
         }
     }
 
@@ -104,19 +116,41 @@ impl<B: NetworkBehaviour> Gated<B> {
         at: ConnectionId,
         done: oneshot::Sender<()>,
     ) {
-        self.words.push_back((peer, at, Word::Hear(done)));
+        self.say(peer, at, Word::Hear(done));
     }
 
-    /// Opens streams on a connection from now on.
     pub(in crate::net) fn speak(&mut self, peer: PeerId, at: ConnectionId) {
-        self.words.push_back((peer, at, Word::Speak));
+        self.say(peer, at, Word::Speak);
     }
 
-    fn stage(&self, peer: &PeerId) -> Stage {
-        if self.members.has(peer) {
-            Stage::Hears
-        } else {
-            Stage::Closed
+    /// Tells the swarm at which address others saw this daemon, without changing the port.
+    pub(in crate::net) fn may_be_at(&mut self, address: Multiaddr) {
+        let event = ToSwarm::NewExternalAddrCandidate(address);
+        self.queue.push_back(event);
+    }
+
+    fn say(&mut self, peer_id: PeerId, at: ConnectionId, event: Word<THandlerInEvent<B>>) {
+        self.queue.push_back(ToSwarm::NotifyHandler {
+            peer_id,
+            handler: NotifyHandler::One(at),
+            event,
+        });
+    }
+
+    fn handler(&self, inner: THandler<B>, peer: &PeerId, port: PortUse) -> Handler<THandler<B>> {
+        let stage = match &self.members {
+            None => Stage::Speaks,
+            // Only probes of members are dialled from a new port.
+            Some(members) if members.has(peer) && port == PortUse::New => Stage::Speaks,
+            Some(members) if members.has(peer) => Stage::Hears,
+            Some(_) => Stage::Closed,
+        };
+        Handler {
+            inner,
+            stage,
+            keeps: self.members.is_some(),
+            waiting: VecDeque::new(),
+            waker: None,
         }
     }
 }
@@ -142,10 +176,9 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Gated<B> {
         local: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        let stage = self.stage(&peer);
         let inner = &mut self.inner;
         let handler = inner.handle_established_inbound_connection(id, peer, local, remote)?;
-        Ok(Handler::new(handler, stage))
+        Ok(self.handler(handler, &peer, PortUse::Reuse))
     }
 
     fn handle_pending_outbound_connection(
@@ -167,15 +200,10 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Gated<B> {
         role: Endpoint,
         port: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        // Only probes of members are dialled from a new port.
-        let stage = match (self.stage(&peer), port) {
-            (Stage::Hears, PortUse::New) => Stage::Speaks,
-            (stage, _) => stage,
-        };
         let inner = &mut self.inner;
         let handler =
             inner.handle_established_outbound_connection(id, peer, address, role, port)?;
-        Ok(Handler::new(handler, stage))
+        Ok(self.handler(handler, &peer, port))
     }
 
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
@@ -193,18 +221,13 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Gated<B> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ToSwarm<B::ToSwarm, THandlerInEvent<Self>>> {
         // No waker is needed: the queue only grows inside the swarm's task.
-        if let Some((peer_id, at, event)) = self.words.pop_front() {
-            return Poll::Ready(ToSwarm::NotifyHandler {
-                peer_id,
-                handler: NotifyHandler::One(at),
-                event,
-            });
+        if let Some(next) = self.queue.pop_front() {
+            return Poll::Ready(next);
         }
         self.inner.poll(cx).map(|to| to.map_in(Word::Inner))
     }
 }
 
-/// What `H` asks of its connection.
 type Asked<H> = ConnectionHandlerEvent<
     <H as ConnectionHandler>::OutboundProtocol,
     <H as ConnectionHandler>::OutboundOpenInfo,
@@ -215,21 +238,14 @@ type Asked<H> = ConnectionHandlerEvent<
 pub(in crate::net) struct Handler<H: ConnectionHandler> {
     inner: H,
     stage: Stage,
+    /// Set where it may keep the connection open.
+    keeps: bool,
     /// Requests for streams that wait until this end may speak.
     waiting: VecDeque<Asked<H>>,
     waker: Option<Waker>,
 }
 
 impl<H: ConnectionHandler> Handler<H> {
-    fn new(inner: H, stage: Stage) -> Self {
-        Self {
-            inner,
-            stage,
-            waiting: VecDeque::new(),
-            waker: None,
-        }
-    }
-
     fn reach(&mut self, stage: Stage) {
         self.stage = self.stage.max(stage);
         if let Some(waker) = self.waker.take() {
@@ -249,11 +265,11 @@ impl<H: ConnectionHandler> ConnectionHandler for Handler<H> {
     fn listen_protocol(&self) -> SubstreamProtocol<Self::InboundProtocol, Self::InboundOpenInfo> {
         let shown = self.stage > Stage::Closed;
         let inner = self.inner.listen_protocol();
-        inner.map_upgrade(|upgrade| Masked::new(upgrade, shown))
+        inner.map_upgrade(|inner| Masked { inner, shown })
     }
 
     fn connection_keep_alive(&self) -> bool {
-        self.inner.connection_keep_alive()
+        self.keeps && self.inner.connection_keep_alive()
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Asked<H>> {
@@ -339,12 +355,6 @@ impl<H: ConnectionHandler> ConnectionHandler for Handler<H> {
 pub(in crate::net) struct Masked<P> {
     inner: P,
     shown: bool,
-}
-
-impl<P> Masked<P> {
-    pub(super) fn new(inner: P, shown: bool) -> Self {
-        Self { inner, shown }
-    }
 }
 
 impl<P: InboundUpgradeSend> UpgradeInfo for Masked<P> {

@@ -1,4 +1,5 @@
-//! The two ends of the handshake at the gate. Each runs in a task of its own.
+//! The two ends of the handshake at the gate. Each runs in a task of its own, and says how far its connection
+//! is, or why it did not pass.
 
 use super::membership::Membership;
 use super::news::{read, write};
@@ -27,7 +28,6 @@ const VERDICT_WAIT: Duration = Duration::from_secs(1);
 /// Bytes of the first message.
 const ASK_MAX: usize = 64;
 
-/// One end of the gate.
 pub(in crate::net) struct End {
     pub(super) membership: Arc<Membership>,
     /// The versions of the wire that this end speaks.

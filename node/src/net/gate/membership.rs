@@ -71,9 +71,9 @@ impl Membership {
         self.register().tidy(now_s())
     }
 
-    /// True while a member that was let in may stay.
-    pub(super) fn still_in(&self, chain: &Chain) -> bool {
-        self.register().still_in(chain, now_s())
+    /// A member that was let in may stay, or why not.
+    pub(super) fn stays(&self, chain: &Chain) -> Result<(), Refusal> {
+        self.register().stays(chain, now_s())
     }
 
     /// True for members as far as this daemon knows. In an open run everyone is one.

@@ -6,7 +6,6 @@ mod gated;
 mod handshake;
 mod membership;
 mod news;
-mod pending;
 mod state;
 mod step;
 #[cfg(test)]
@@ -15,7 +14,6 @@ pub(super) mod tests;
 pub(super) use gated::{Gated, Members};
 pub use membership::Membership;
 pub(crate) use membership::now_s;
-pub(super) use pending::network_of;
 pub(super) use state::Gate;
 pub use step::GateError;
 pub(super) use step::Passed;

@@ -30,12 +30,11 @@ const BYTES_PER_SECOND: u32 = 128 << 10;
 /// Cost of a message in addition to its bytes, so that empty ones are also limited.
 const MESSAGE_COST: f64 = 512.0;
 
-/// What peers may send in news.
 pub(super) fn budget() -> Budget {
     Budget::new(BURST_BYTES, BYTES_PER_SECOND)
 }
 
-/// Sends news to a linked peer, as far as it can read them. What is lost is in the next register that differs.
+/// Sends news to a linked peer, as far as it can read them. The next register that differs contains lost ones.
 pub(super) async fn send(
     opener: Opener,
     (to, wire): (identity::PeerId, WireVersion),
@@ -54,7 +53,7 @@ pub(super) async fn send(
     let _ = timeout(MESSAGE_WAIT, stream.close()).await;
 }
 
-/// Reads the news that a member sends, and passes on what is new. It ends with the first lie.
+/// Reads the news that a member sends, and passes on the new part. It ends with the first lie.
 pub(super) async fn receive(
     mut stream: Stream,
     from: PeerId,
@@ -87,7 +86,6 @@ pub(super) async fn receive(
     let _ = network.send(Internal::NewsRead { from }).await;
 }
 
-/// Writes one message.
 pub(in crate::net) async fn write(
     stream: &mut (impl AsyncWrite + Unpin),
     message: &Message,

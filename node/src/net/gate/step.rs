@@ -63,9 +63,7 @@ impl fmt::Display for GateError {
 /// What a handshake tells the network's task.
 #[derive(Debug)]
 pub(in crate::net) struct Passed {
-    /// The connection.
     pub(in crate::net) connection: ConnectionId,
-    /// How far it is.
     pub(in crate::net) step: Step,
 }
 
@@ -74,7 +72,6 @@ pub(in crate::net) struct Passed {
 pub(in crate::net) enum Step {
     /// The other end's certificates are good.
     Admitted {
-        /// The certificates.
         chain: Chain,
         /// The version of the wire that both ends use.
         wire: WireVersion,
@@ -87,6 +84,5 @@ pub(in crate::net) enum Step {
     },
     /// The other end accepts streams.
     Ready,
-    /// It ends here.
     Failed(GateError),
 }

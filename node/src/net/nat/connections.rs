@@ -55,12 +55,6 @@ fn own_side(endpoint: &ConnectedPoint) -> &Multiaddr {
     }
 }
 
-/// True for an address that goes through a relay.
-pub(in crate::net) fn is_relayed(address: &Multiaddr) -> bool {
-    address.iter().any(|part| part == Protocol::P2pCircuit)
-}
-
-/// The relay in an address.
 pub(in crate::net) fn relay_of(address: &Multiaddr) -> Option<libp2p::PeerId> {
     let mut relay = None;
     for part in address {
@@ -73,7 +67,6 @@ pub(in crate::net) fn relay_of(address: &Multiaddr) -> Option<libp2p::PeerId> {
     None
 }
 
-/// The address without the trailing peer id.
 pub(super) fn without_peer(mut address: Multiaddr) -> Multiaddr {
     if matches!(address.iter().last(), Some(Protocol::P2p(_))) {
         address.pop();
@@ -84,16 +77,12 @@ pub(super) fn without_peer(mut address: Multiaddr) -> Multiaddr {
 /// Dials of both ends within this time count as simultaneous.
 const SIMULTANEOUS: Duration = Duration::from_secs(2);
 
-/// One connection of a link.
 #[derive(Clone, Debug)]
 pub(in crate::net) struct Connection {
-    /// The swarm's id of the connection.
     pub(in crate::net) id: ConnectionId,
-    /// The path to the peer.
     pub(in crate::net) path: Path,
     /// Set where the peer dialled.
     pub(in crate::net) inbound: bool,
-    /// Set where it was dialled from the listening port.
     pub(in crate::net) from_listening_port: bool,
     /// The dialled address, or the source address of the peer's packets.
     pub(in crate::net) remote: Multiaddr,
@@ -105,7 +94,6 @@ pub(in crate::net) struct Connection {
 }
 
 impl Connection {
-    /// Describes a connection that was established now.
     pub(in crate::net) fn new(id: ConnectionId, endpoint: &ConnectedPoint, now: Instant) -> Self {
         let reused = |endpoint: &ConnectedPoint| matches!(endpoint, ConnectedPoint::Dialer { port_use, .. } if *port_use == PortUse::Reuse);
         Self {
@@ -157,7 +145,6 @@ impl Connections {
         }
     }
 
-    /// Adds a connection.
     pub(in crate::net) fn add(&mut self, connection: Connection) {
         self.all.push(connection);
     }
@@ -173,17 +160,14 @@ impl Connections {
         self.all.is_empty()
     }
 
-    /// The connection with this id.
     pub(in crate::net) fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.all.iter().find(|connection| connection.id == id)
     }
 
-    /// All connections.
     pub(in crate::net) fn all(&self) -> impl Iterator<Item = &Connection> {
         self.all.iter()
     }
 
-    /// The ids of all connections.
     pub(in crate::net) fn ids(&self) -> impl Iterator<Item = ConnectionId> {
         self.all.iter().map(|connection| connection.id)
     }

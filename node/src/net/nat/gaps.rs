@@ -4,11 +4,11 @@
 //! Reads no clock; callers pass the time, and what they heard of a member.
 
 use crate::net::bucket::doubled;
-use crate::net::nat::is_relayed;
+use crate::net::record::is_relayed;
 use libp2p::Multiaddr;
 use libp2p::identity::PeerId;
+use murmurate_protocol::SortedMap;
 use murmurate_protocol::limits::VIEW_PEERS_MAX;
-use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -56,7 +56,6 @@ enum Stage {
 #[derive(Clone, Debug)]
 struct Gap {
     stage: Stage,
-    /// The addresses of its record.
     addresses: Vec<Multiaddr>,
     /// Since when there is no link.
     since: Instant,
@@ -68,7 +67,6 @@ struct Gap {
     fresh: bool,
     /// Set where this end makes reservations, so that the other one can dial it through them.
     reserves: bool,
-    /// Dials of this stage.
     dials: u32,
     due: Instant,
 }
@@ -82,10 +80,9 @@ pub(super) enum Step {
     Directly(Vec<Multiaddr>),
 }
 
-/// All missing links.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gaps {
-    gaps: BTreeMap<PeerId, Gap>,
+    gaps: SortedMap<PeerId, Gap>,
 }
 
 impl Gaps {
@@ -171,12 +168,11 @@ impl Gaps {
         }
     }
 
-    /// When something is due.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.gaps.values().map(|gap| gap.due).min()
     }
 
-    /// What is due. `heard` is how long ago a member spoke, as far as it was passed on; `first` as in
+    /// The steps that are due. `heard` is how long ago a member spoke, as far as it was passed on; `first` as in
     /// [`Gaps::reserved`].
     pub(super) fn due(
         &mut self,
@@ -258,7 +254,7 @@ mod tests {
         vec!["/ip4/192.0.2.1/udp/1/quic-v1".parse().unwrap()]
     }
 
-    /// What is due, if the member spoke this many seconds ago.
+    /// The steps that are due, if the member spoke this many seconds ago.
     fn due(gaps: &mut Gaps, spoke: u64, now: Instant) -> Vec<Step> {
         let due = gaps.due(|_| Some(S * spoke as u32), |_| true, now);
         due.into_iter().map(|(_, step)| step).collect()

@@ -17,12 +17,10 @@ mod relays;
 mod traversal;
 
 pub use connections::Path;
-pub use reach::{NatReport, Reach, Reachability, Serving};
+pub(crate) use reach::{NatReport, Reachability};
 
 pub(super) use behaviours::{Behaviours, BehavioursEvent, agent};
-pub(super) use connections::{Connection, Connections, Sign, is_relayed, relay_of};
-pub(super) use reach::is_global;
-pub(crate) use reach::is_loopback;
+pub(super) use connections::{Connection, Connections, Sign, relay_of};
 pub(super) use traversal::Traversal;
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use super::connections::without_peer;
 use super::gaps::Step;
 use super::reach::Reachability;
 use super::relays::{Needs, Reaches};
-use super::{BehavioursEvent, behaviours, is_global, is_relayed, relay_of};
-use crate::net::ids::to_libp2p;
-use crate::net::record::{self, REFRESH};
+use super::{BehavioursEvent, behaviours, relay_of};
+use crate::net::record::{self, REFRESH, is_global, is_relayed, to_libp2p};
 use crate::net::swarm::Network;
 use crate::net::{NetEvent, from_libp2p};
 use libp2p::core::transport::ListenerId;
@@ -30,7 +29,6 @@ fn shown(peer: &identity::PeerId) -> String {
 }
 
 impl Network {
-    /// Handles an event of these protocols.
     pub(in crate::net) fn on_nat(&mut self, event: BehavioursEvent) {
         match event {
             BehavioursEvent::Client(event) => self.on_relay_client(&event),
@@ -38,7 +36,6 @@ impl Network {
             BehavioursEvent::Punch(event) => self.on_punch(event),
             BehavioursEvent::Probe(event) => self.on_probed(event),
             BehavioursEvent::Prober(event) => self.on_probe_ended(&event),
-            BehavioursEvent::Observed(never) => match never {},
         }
         self.reconsider();
     }
@@ -109,8 +106,10 @@ impl Network {
         }
         let first = link.connections.ids().next() == Some(connection.id);
         if connection.from_listening_port {
-            let observed = &mut self.swarm.behaviour_mut().gated.inner.nat.observed;
-            observed.saw(&info.observed_addr);
+            if self.nat.observed.is_new(&info.observed_addr) {
+                let gated = &mut self.swarm.behaviour_mut().gated;
+                gated.may_be_at(info.observed_addr.clone());
+            }
         } else if connection.inbound && first {
             let seen = info.observed_addr.clone();
             self.nat.evidence.dialled(seen, shown(&theirs));
@@ -290,7 +289,7 @@ impl Network {
         }
     }
 
-    /// Does what is due about missing links.
+    /// Takes the steps that are due about missing links.
     fn close_gaps(&mut self, now: Instant) {
         let before = self.nat.gaps.need();
         let (me, vitals) = (self.nat.me, &self.vitals);

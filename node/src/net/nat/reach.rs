@@ -2,13 +2,10 @@
 //!
 //! Pure: it turns evidence into a verdict and sends no requests.
 
-use super::is_relayed;
+use crate::net::record::{is_global, is_relayed};
 use libp2p::Multiaddr;
-use libp2p::multiaddr::Protocol;
-use murmurate_protocol::PeerId;
-use std::collections::BTreeMap;
+use murmurate_protocol::{PeerId, SortedMap};
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Addresses whose tests are remembered. The oldest test is forgotten first.
 const TESTED_MAX: usize = 32;
@@ -56,20 +53,17 @@ pub struct Reach {
     pub address: Option<Multiaddr>,
 }
 
-/// The result of one test.
 #[derive(Clone, Debug)]
 struct Test {
     number: u64,
     by: String,
-    /// The error, if the test failed.
     failed: Option<String>,
 }
 
-/// All evidence so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
     announced: Option<Vec<Multiaddr>>,
-    tests: BTreeMap<Multiaddr, Test>,
+    tests: SortedMap<Multiaddr, Test>,
     tested: u64,
     /// An address at which a peer dialled this daemon without being asked, and that peer.
     dialled: Option<(Multiaddr, String)>,
@@ -184,36 +178,6 @@ fn of_test(address: &Multiaddr, test: &Test) -> Reach {
     }
 }
 
-/// True for an address that is globally unique (RFC 6890).
-pub(in crate::net) fn is_global(address: &Multiaddr) -> bool {
-    !is_loopback(address)
-        && address.iter().all(|part| match part {
-            Protocol::Ip4(ip) => is_global_4(ip),
-            Protocol::Ip6(ip) => is_global_6(ip),
-            _ => true,
-        })
-}
-
-/// True for a loopback address.
-pub(crate) fn is_loopback(address: &Multiaddr) -> bool {
-    address.iter().any(|part| match part {
-        Protocol::Ip4(ip) => ip.is_loopback(),
-        Protocol::Ip6(ip) => ip.is_loopback(),
-        _ => false,
-    })
-}
-
-fn is_global_4(ip: Ipv4Addr) -> bool {
-    let [a, b, ..] = ip.octets();
-    // Providers use 100.64.0.0/10 for networks shared by several customers (RFC 6598).
-    let shared = a == 100 && (64..128).contains(&b);
-    !(ip.is_private() || ip.is_link_local() || ip.is_unspecified() || shared)
-}
-
-fn is_global_6(ip: Ipv6Addr) -> bool {
-    !(ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_unspecified())
-}
-
 /// Current load of a daemon that relays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Serving {
@@ -243,6 +207,7 @@ pub struct NatReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use libp2p::multiaddr::Protocol;
 
     fn at(text: &str) -> Multiaddr {
         text.parse().unwrap()
@@ -319,20 +284,5 @@ mod tests {
         }
         assert_eq!(evidence.tests.len(), TESTED_MAX);
         assert_eq!(state(&evidence), Reachability::Private);
-    }
-
-    #[test]
-    fn addresses_within_networks_are_told_from_those_of_all() {
-        for (text, global) in [
-            ("/ip4/203.0.113.7/tcp/1", true),
-            ("/ip6/2001:db8::1/tcp/1", true),
-            ("/ip4/100.64.0.1/tcp/1", false),
-            ("/ip4/172.16.0.1/tcp/1", false),
-            ("/ip4/127.1.2.3/tcp/1", false),
-            ("/ip6/fd00::1/tcp/1", false),
-            ("/ip6/fe80::1/tcp/1", false),
-        ] {
-            assert_eq!(is_global(&at(text)), global, "{text}");
-        }
     }
 }

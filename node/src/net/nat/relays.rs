@@ -10,9 +10,8 @@ use crate::net::bucket::doubled;
 use libp2p::Multiaddr;
 use libp2p::core::transport::ListenerId;
 use libp2p::identity::PeerId;
-use murmurate_protocol::Digest;
+use murmurate_protocol::{Digest, SortedMap};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,13 +21,11 @@ const RESERVED_MAX: usize = 2;
 /// Reservations of a daemon that cannot reach a member.
 const COMMON_MAX: usize = 3;
 
-/// Number of relays that are remembered.
 const KNOWN_MAX: usize = 64;
 
 /// Pause after a relay refused or went away; it doubles with each further failure.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(120);
 
 /// Whom a relay can be of use to.
@@ -87,10 +84,9 @@ impl Known {
     }
 }
 
-/// All known relays.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Relays {
-    known: BTreeMap<PeerId, Known>,
+    known: SortedMap<PeerId, Known>,
     needs: Needs,
 }
 
@@ -200,7 +196,6 @@ impl Relays {
         due
     }
 
-    /// When the next request is due.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let rooms = self.rooms();
         let due = self.wanted().filter_map(|(_, known)| match known.stage {
@@ -290,7 +285,6 @@ impl Relays {
         found.map(|(peer, _)| *peer)
     }
 
-    /// The relays with a reservation of this daemon.
     pub(super) fn holding(&self) -> impl Iterator<Item = PeerId> {
         let held = self
             .known
@@ -329,7 +323,6 @@ impl Rooms {
         best || public || (known.linked && self.common > 0)
     }
 
-    /// Takes the places of a relay.
     fn take(&mut self, known: &Known) {
         if known.reaches == Reaches::All {
             self.best = self.best.saturating_sub(1);
@@ -461,7 +454,7 @@ mod tests {
         relays.offered(second, at(), Reaches::All, now);
         assert_eq!(ask(&mut relays, now), [second]);
         assert_eq!(relays.need(PRIVATE, now).len(), 1, "of the other one");
-        let held: std::collections::BTreeSet<_> = relays.holding().collect();
+        let held: murmurate_protocol::SortedSet<_> = relays.holding().collect();
         assert_eq!(held, [first, second].into());
         assert!(relays.due(&me(), now).is_empty() && relays.next_at().is_none());
     }

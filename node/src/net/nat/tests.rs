@@ -2,9 +2,8 @@
 //! routers. Every wait is for an event.
 #![cfg(target_os = "linux")]
 
-use crate::bulk::BulkEvent;
 use crate::bulk::tests::TestStore;
-use crate::bulk::{BulkLimits, BulkStore};
+use crate::bulk::{BulkEvent, BulkLimits, BulkStore};
 use crate::net::tests::{WAIT, open_config};
 use crate::net::{NatReport, Net, NetConfig, NetEvent, Path, Reachability, from_libp2p, start};
 use bytes::Bytes;
@@ -12,8 +11,9 @@ use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use murmurate_net::emulate::{LinkSpec, NatKind, Relay, Seat};
 use murmurate_protocol::wire::PeerRecord;
-use murmurate_protocol::{FragmentId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, Tag};
-use std::collections::{BTreeMap, BTreeSet};
+use murmurate_protocol::{
+    FragmentId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, SortedMap, SortedSet, Tag,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -31,7 +31,7 @@ struct Daemon {
     address: Multiaddr,
     record: Option<PeerRecord>,
     nat: NatReport,
-    paths: BTreeMap<PeerId, Path>,
+    paths: SortedMap<PeerId, Path>,
 }
 
 impl Daemon {
@@ -134,7 +134,7 @@ fn seated(
         address: at(seat.public),
         record: None,
         nat: NatReport::default(),
-        paths: BTreeMap::new(),
+        paths: SortedMap::new(),
     }
 }
 
@@ -286,7 +286,7 @@ async fn a_missing_link_goes_through_a_common_member_then_another_and_is_direct_
     let mut two = member(&mut network, 4004, &join);
     network.cut(one.seat, two.seat, Duration::ZERO..Duration::MAX);
     for end in [&mut one, &mut two] {
-        let mut there = BTreeSet::from([first.id, second.id]);
+        let mut there = SortedSet::from([first.id, second.id]);
         end.until("links", |event| match event {
             NetEvent::LinkUp(peer) => (there.remove(peer) && there.is_empty()).then_some(()),
             _ => None,

@@ -10,7 +10,8 @@ use crate::net::gate::Members;
 use libp2p::Multiaddr;
 use libp2p::identity::PeerId;
 use libp2p::swarm::ConnectionId;
-use std::collections::BTreeMap;
+use murmurate_protocol::SortedMap;
+use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -20,15 +21,14 @@ pub(in crate::net) struct Traversal {
     pub(super) evidence: Evidence,
     pub(super) relays: Relays,
     pub(super) gaps: Gaps,
-    /// This daemon's id.
     pub(super) me: PeerId,
     pub(super) punches: Punches,
-    /// The members that are connected.
     pub(in crate::net) members: Members,
     /// Connections that only test whether a peer can be dialled. No link uses them.
-    pub(super) probes: BTreeMap<ConnectionId, PeerId>,
+    pub(super) probes: SortedMap<ConnectionId, PeerId>,
     pub(super) report: NatReport,
     pub(super) told: Option<NatReport>,
+    pub(super) observed: Observed,
 }
 
 impl Traversal {
@@ -45,13 +45,13 @@ impl Traversal {
             me: config.identity.public().to_peer_id(),
             punches: Punches::default(),
             members,
-            probes: BTreeMap::new(),
+            probes: SortedMap::new(),
             report,
             told: None,
+            observed: Observed::default(),
         }
     }
 
-    /// When the next action is due.
     pub(in crate::net) fn next_at(&self) -> Option<Instant> {
         let all = [
             self.relays.next_at(),
@@ -61,7 +61,6 @@ impl Traversal {
         all.into_iter().flatten().min()
     }
 
-    /// Marks a connection as a test of whether the peer can be dialled.
     pub(in crate::net) fn probing(&mut self, id: ConnectionId, peer: PeerId) {
         self.probes.insert(id, peer);
     }
@@ -113,6 +112,32 @@ impl Traversal {
     }
 }
 
+/// Addresses that are remembered. The oldest is forgotten first. DCUtR keeps the same number.
+const OBSERVED_MAX: usize = 20;
+
+/// The addresses at which others saw this daemon when it dialled from its listening port, as far as the swarm was
+/// told of them.
+///
+/// If the observed port differs from the listening port, libp2p's identify reports the listening port instead. Behind
+/// a router that assigns its own ports, such an address is useless: AutoNAT would test it, and DCUtR would offer it,
+/// although no mapping exists for it.
+#[derive(Debug, Default)]
+pub(super) struct Observed(VecDeque<Multiaddr>);
+
+impl Observed {
+    /// Remembers an address. Returns whether the swarm is to be told of it.
+    pub(super) fn is_new(&mut self, address: &Multiaddr) -> bool {
+        if self.0.contains(address) {
+            return false;
+        }
+        if self.0.len() == OBSERVED_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(address.clone());
+        true
+    }
+}
+
 /// Pause after the first failed attempt; it doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 
@@ -121,7 +146,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(900);
 
 #[derive(Clone, Debug)]
 struct Attempt {
-    /// The address of the circuit.
     circuit: Multiaddr,
     failures: u32,
     /// When to try again; `None` while an attempt runs.
@@ -135,7 +159,7 @@ struct Attempt {
 /// once if an end did not yet know its own address. A new relayed connection makes it try again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Punches {
-    attempts: BTreeMap<PeerId, Attempt>,
+    attempts: SortedMap<PeerId, Attempt>,
 }
 
 impl Punches {
@@ -162,7 +186,6 @@ impl Punches {
         self.attempts.remove(peer);
     }
 
-    /// When the next attempt is due.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.attempts
             .values()
@@ -212,5 +235,19 @@ mod tests {
         punches.failed(&peer, now);
         punches.over(&peer);
         assert_eq!(punches.next_at(), None);
+    }
+
+    #[test]
+    fn an_address_is_told_once_and_forgotten_when_twenty_others_came() {
+        let address =
+            |port: u16| -> Multiaddr { format!("/ip4/192.0.2.1/udp/{port}").parse().unwrap() };
+        let mut observed = Observed::default();
+        assert!(observed.is_new(&address(1)));
+        assert!(!observed.is_new(&address(1)));
+        for port in 2..2 + OBSERVED_MAX as u16 {
+            assert!(observed.is_new(&address(port)));
+        }
+        assert_eq!(observed.0.len(), OBSERVED_MAX);
+        assert!(observed.is_new(&address(1)));
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::bulk::BulkEvent;
 use crate::net::gate::tests::{birds, owners, write};
 use crate::net::streams::Reply;
+use crate::tests::assert_has;
 use murmurate_protocol::vitals::{Heard, SignedVitals, Vitals, VitalsMessage};
 use murmurate_protocol::{Change, Phase, Round, Signature};
 use murmurate_trust::gate::Message;
@@ -20,6 +21,15 @@ async fn raw_stream_of(config: NetConfig, to: &mut Side, kind: Kind) -> (PeerId,
     let (id, ask) = raw_peer(config, to).await;
     to.up(id).await;
     (id, opened(ask, kind).await)
+}
+
+/// Who sent what cannot be read, and why.
+async fn malformed(side: &mut Side) -> (PeerId, WireError) {
+    let malformed = side.until(|event| match event {
+        NetEvent::Malformed { from, error } => Some((from, error)),
+        _ => None,
+    });
+    malformed.await
 }
 
 type Ask = oneshot::Sender<(Kind, Reply)>;
@@ -80,11 +90,7 @@ async fn garbage_on_the_control_stream_is_reported_and_ends_the_stream() {
     let (from, mut stream) = raw_stream(&a, Kind::Control).await;
     stream.write_all(&[0xff; 32]).await.unwrap();
     stream.flush().await.unwrap();
-    let malformed = a.until(|event| match event {
-        NetEvent::Malformed { from, error } => Some((from, error)),
-        _ => None,
-    });
-    let (who, error) = malformed.await;
+    let (who, error) = malformed(&mut a).await;
     assert_eq!(who, from);
     assert!(matches!(error, WireError::TooLong { .. }));
     let mut rest = Vec::new();
@@ -105,16 +111,9 @@ async fn a_directive_without_the_owners_signature_is_reported() {
     let forged = forger.direct(1, 1_700_000_000, (Round(3), Change::Pause));
     let message = Message::Directives(vec![forged]);
     write(&mut stream, &message).await.unwrap();
-    let blamed = a.until(|event| match event {
-        NetEvent::Malformed { from, error } => Some((from, error)),
-        _ => None,
-    });
-    let (who, error) = blamed.await;
+    let (who, error) = malformed(&mut a).await;
     assert_eq!(who, from);
-    assert!(
-        error.to_string().contains("the owner has not signed"),
-        "{error}"
-    );
+    assert_has(&error.to_string(), "the owner has not signed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -132,13 +131,9 @@ async fn a_forged_certificate_in_news_is_reported() {
         ..News::default()
     };
     write(&mut stream, &Message::News(news)).await.unwrap();
-    let who = a.until(|event| match event {
-        NetEvent::Malformed { from, error } => Some((from, error.to_string())),
-        _ => None,
-    });
-    let (who, error) = who.await;
+    let (who, error) = malformed(&mut a).await;
     assert_eq!(who, from);
-    assert!(error.contains("a certificate, a revocation"), "{error}");
+    assert_has(&error.to_string(), "a certificate, a revocation");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -160,20 +155,11 @@ async fn vitals_in_the_name_of_another_are_reported_and_not_shown() {
     let (from, mut stream) = raw_stream(&a, Kind::Vitals).await;
     let forged = SignedVitals {
         vitals: Vitals {
-            peer: victim.id,
-            sequence: 1,
             unix_ms: 1,
-            name: None,
             version: "1".to_owned(),
-            round: Round(1),
-            phase: Phase::Train,
-            waiting: None,
             steps_per_s: Some(1e9),
-            loss: None,
             accuracy: Some(1.0),
-            last_round: None,
-            memory: None,
-            saved_round: None,
+            ..crate::tests::vitals(victim.id, 1, Phase::Train)
         },
         signature: Signature::from_bytes([7; 64]),
     };
@@ -186,11 +172,7 @@ async fn vitals_in_the_name_of_another_are_reported_and_not_shown() {
     stream.write_all(&length.to_le_bytes()).await.unwrap();
     stream.write_all(&bytes).await.unwrap();
     stream.flush().await.unwrap();
-    let malformed = a.until(|event| match event {
-        NetEvent::Malformed { from, error } => Some((from, error)),
-        _ => None,
-    });
-    assert_eq!(malformed.await, (from, WireError::Signature));
+    assert_eq!(malformed(&mut a).await, (from, WireError::Signature));
     assert_eq!(a.net.vitals().seen(), []);
 }
 

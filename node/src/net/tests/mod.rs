@@ -4,9 +4,14 @@
 mod hostile;
 mod links;
 
+pub(crate) use super::paths::PathView;
+pub(crate) use super::record::{address_with_peer, to_libp2p};
+pub(crate) use super::view::QuicView;
+
 use super::behaviour::{self, Behaviour};
 use super::gate::Members;
 use super::gate::tests::pass;
+use super::links::Busy;
 use super::streams::Kind;
 use super::unproven::Unproven;
 use super::*;
@@ -85,7 +90,7 @@ impl Side {
 
     /// It closes its link to a peer that is no longer a member.
     pub(super) async fn dismisses(&mut self, peer: PeerId) {
-        self.until(|event| (event == NetEvent::Dismissed(peer)).then_some(()))
+        self.until(|event| matches!(event, NetEvent::Dismissed(of, _) if of == peer).then_some(()))
             .await;
     }
 

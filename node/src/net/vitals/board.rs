@@ -6,15 +6,14 @@ use crate::net::bucket::Budget;
 use libp2p::identity::Keypair;
 use murmurate_protocol::vitals::{Heard, Known, SignedVitals, Vitals, VitalsMessage};
 use murmurate_protocol::wire::WireError;
-use murmurate_protocol::{PeerId, Signature};
-use std::collections::BTreeMap;
+use murmurate_protocol::{PeerId, Signature, SortedMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Time between two lists of what is here, each to the next linked peer.
+/// Time between two lists of the vitals here, each to the next linked peer.
 pub(in crate::net) const GOSSIP_EVERY: Duration = Duration::from_secs(1);
 
 /// Messages that may wait in the queue to one peer: own vitals, a list, and the answer to one.
@@ -42,7 +41,7 @@ struct Shared {
 
 struct State {
     table: Table,
-    queues: BTreeMap<PeerId, mpsc::Sender<Arc<[u8]>>>,
+    queues: SortedMap<PeerId, mpsc::Sender<Arc<[u8]>>>,
     /// The peer that was told last how new the vitals here are.
     told: Option<PeerId>,
     sequence: u64,
@@ -56,7 +55,6 @@ impl fmt::Debug for VitalsBoard {
 }
 
 impl VitalsBoard {
-    /// A board of the daemon with this key.
     pub(in crate::net) fn new(identity: Keypair, membership: Arc<Membership>) -> Self {
         Self::since(Instant::now(), identity, membership)
     }
@@ -70,7 +68,7 @@ impl VitalsBoard {
             budget: Budget::new(BURST_BYTES, BYTES_PER_SECOND),
             state: Mutex::new(State {
                 table,
-                queues: BTreeMap::new(),
+                queues: SortedMap::new(),
                 told: None,
                 sequence: 0,
                 elsewhere: Elsewhere::new(born),
@@ -159,7 +157,7 @@ impl VitalsBoard {
     }
 
     /// Begins a queue to a linked peer, with this daemon's own vitals, those that were heard of the peer and a list
-    /// of what it has. A peer that hears of vitals that it did not make runs twice.
+    /// of all vitals here. A peer that hears of vitals that it did not make runs twice.
     pub(in crate::net) fn open(&self, peer: PeerId) -> Queue {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         let now = Instant::now();
@@ -178,7 +176,6 @@ impl VitalsBoard {
         waiting
     }
 
-    /// The link to a peer is gone.
     pub(in crate::net) fn close(&self, peer: &PeerId) {
         self.lock().queues.remove(peer);
     }
@@ -270,7 +267,7 @@ impl VitalsBoard {
 }
 
 impl State {
-    /// Queues a message. A full queue drops it: a later list finds what is missing.
+    /// Queues a message. A full queue drops it: a later list shows the gap.
     fn send(&self, to: &PeerId, message: &VitalsMessage) {
         if let Some(queue) = self.queues.get(to) {
             let _ = queue.try_send(message.encode().into());

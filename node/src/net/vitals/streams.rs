@@ -32,7 +32,6 @@ const LIST_COST: f64 = 24_576.0;
 /// What vitals cost more than their bytes: their signature may be checked.
 const VITALS_COST: f64 = 512.0;
 
-/// The tasks of a link's streams of vitals.
 #[derive(Debug, Default)]
 pub(in crate::net) struct VitalsStreams {
     /// Tells the writer that another connection carries the link.
@@ -75,7 +74,7 @@ impl Drop for VitalsStreams {
     }
 }
 
-/// Writes what is queued for a peer until the queue is closed. A peer that does not speak the protocol
+/// Writes the queued messages to a peer until the queue is closed. A peer that does not speak the protocol
 /// is left alone.
 pub(in crate::net) async fn write(
     end: LinkEnd,

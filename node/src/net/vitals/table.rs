@@ -4,8 +4,8 @@
 use crate::net::public_key;
 use murmurate_protocol::limits::{VITALS_AT_ONCE_MAX, VITALS_PEERS_MAX};
 use murmurate_protocol::vitals::{Heard, Known, SignedVitals, Vitals};
-use murmurate_protocol::{PeerId, RunId};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use murmurate_protocol::{PeerId, RunId, SortedMap, SortedSet};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How long vitals are kept. The last ones of a daemon that ended still show its name.
@@ -18,7 +18,6 @@ const APART_MIN: Duration = Duration::from_secs(2);
 /// Vitals older than this make room for those of a peer that is not in the table.
 const OLD: Duration = Duration::from_secs(15);
 
-/// Vitals, and since when they are here.
 #[derive(Clone, Debug)]
 struct Entry {
     signed: SignedVitals,
@@ -49,18 +48,16 @@ pub struct SeenVitals {
     pub age: Duration,
 }
 
-/// The newest vitals of each peer.
 #[derive(Debug)]
 pub(super) struct Table {
     me: PeerId,
     mine: Option<Entry>,
-    others: BTreeMap<PeerId, Entry>,
+    others: SortedMap<PeerId, Entry>,
 }
 
 /// What to answer a peer that said how new its vitals are.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Difference {
-    /// What the peer lacks.
     pub(super) lacks: Vec<Heard>,
     /// What this daemon lacks: the first bytes of the peers' ids.
     pub(super) wanted: Vec<u64>,
@@ -71,7 +68,7 @@ impl Table {
         Self {
             me,
             mine: None,
-            others: BTreeMap::new(),
+            others: SortedMap::new(),
         }
     }
 
@@ -97,7 +94,7 @@ impl Table {
 
     /// Keeps vitals whose signature was checked. Returns whether they are kept. `linked` are the peers
     /// whose vitals never make room for those of others.
-    pub(super) fn keep(&mut self, heard: Heard, now: Instant, linked: &BTreeSet<PeerId>) -> bool {
+    pub(super) fn keep(&mut self, heard: Heard, now: Instant, linked: &SortedSet<PeerId>) -> bool {
         let peer = heard.signed.vitals.peer;
         let room = self.others.contains_key(&peer) || self.has_room(&peer, now, linked);
         if !room || !self.wants(&heard, now) {
@@ -115,7 +112,7 @@ impl Table {
 
     /// Makes room for one more peer, if it is out of room: the oldest vitals of a peer without a link go,
     /// if they are old or those of a linked peer come.
-    fn has_room(&mut self, peer: &PeerId, now: Instant, linked: &BTreeSet<PeerId>) -> bool {
+    fn has_room(&mut self, peer: &PeerId, now: Instant, linked: &SortedSet<PeerId>) -> bool {
         if self.others.len() < VITALS_PEERS_MAX {
             return true;
         }
@@ -141,12 +138,12 @@ impl Table {
         self.all().take(VITALS_PEERS_MAX).map(known).collect()
     }
 
-    /// Compares what a peer knows with what is here.
+    /// Compares a peer's list with the vitals here.
     pub(super) fn difference(&self, theirs: &[Known], now: Instant) -> Difference {
-        let theirs: BTreeMap<u64, u64> = theirs.iter().map(|k| (k.peer, k.sequence)).collect();
+        let theirs: SortedMap<u64, u64> = theirs.iter().map(|k| (k.peer, k.sequence)).collect();
         let full = theirs.len() >= VITALS_PEERS_MAX;
         let mut difference = Difference::default();
-        let mut here = BTreeSet::new();
+        let mut here = SortedSet::new();
         for entry in self.all() {
             let (prefix, sequence) = (
                 Known::prefix(&entry.signed.vitals.peer),
@@ -170,9 +167,8 @@ impl Table {
         difference
     }
 
-    /// The vitals of these peers.
     pub(super) fn of(&self, wanted: &[u64], now: Instant) -> Vec<Heard> {
-        let wanted: BTreeSet<u64> = wanted.iter().copied().collect();
+        let wanted: SortedSet<u64> = wanted.iter().copied().collect();
         let is_wanted = |entry: &&Entry| wanted.contains(&Known::prefix(&entry.signed.vitals.peer));
         self.all()
             .filter(is_wanted)
@@ -180,12 +176,10 @@ impl Table {
             .collect()
     }
 
-    /// This daemon's own vitals.
     pub(super) fn mine(&self, now: Instant) -> Option<Heard> {
         self.mine.as_ref().map(|entry| entry.heard(now))
     }
 
-    /// The vitals of all other peers.
     pub(super) fn seen(&self, now: Instant) -> Vec<SeenVitals> {
         let seen = |entry: &Entry| SeenVitals {
             vitals: entry.signed.vitals.clone(),
@@ -199,7 +193,7 @@ impl Table {
         self.others.get(peer).map(|entry| entry.age(now))
     }
 
-    /// Forgets what is too old to show, and peers that are members no longer.
+    /// Forgets vitals that are too old to show, and those of peers that are members no longer.
     pub(super) fn tidy(&mut self, now: Instant, is_member: impl Fn(&PeerId) -> bool) {
         self.others
             .retain(|peer, entry| entry.age(now) < KEPT && is_member(peer));
@@ -237,7 +231,7 @@ const LEAD_MS: u64 = 10_000;
 /// What another daemon with this identity said of itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenElsewhere {
-    /// What it said.
+    /// Its vitals.
     pub vitals: Vitals,
     /// When this daemon heard it.
     pub heard: Instant,
@@ -293,7 +287,6 @@ impl Elsewhere {
         self.last = Some(SeenElsewhere { vitals, heard: now });
     }
 
-    /// What was heard last.
     pub(super) const fn last(&self) -> Option<&SeenElsewhere> {
         self.last.as_ref()
     }

@@ -9,9 +9,8 @@ use libp2p::identity::Keypair;
 use murmurate_protocol::limits::VITALS_PEERS_MAX;
 use murmurate_protocol::vitals::{DaemonName, Heard, Known, SignedVitals, Vitals, VitalsMessage};
 use murmurate_protocol::wire::WireError;
-use murmurate_protocol::{PeerId, Phase, Round, RunId, Signature};
+use murmurate_protocol::{PeerId, Phase, Round, RunId, Signature, SortedMap, SortedSet};
 use murmurate_trust::{Register, RunKey};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,20 +18,11 @@ const RUN: RunId = RunId::from_bytes([1; 32]);
 
 fn vitals(round: u64) -> Vitals {
     Vitals {
-        peer: PeerId::from_bytes([0; 32]),
         sequence: 0,
         unix_ms: 1,
         name: Some(DaemonName::new("gpu 1").unwrap()),
-        version: "0.1.0".to_owned(),
-        round: Round(round),
-        phase: Phase::Train,
-        waiting: None,
         steps_per_s: Some(3.0),
-        loss: None,
-        accuracy: None,
-        last_round: None,
-        memory: None,
-        saved_round: None,
+        ..crate::tests::vitals(PeerId::from_bytes([0; 32]), round, Phase::Train)
     }
 }
 
@@ -264,7 +254,7 @@ fn only_members_of_a_closed_run_are_shown() {
 #[test]
 fn the_newest_wins_and_checks_are_rare() {
     let mut table = Table::new(someone(999));
-    let (now, none) = (Instant::now(), BTreeSet::new());
+    let (now, none) = (Instant::now(), SortedSet::new());
     assert!(table.keep(of_someone(1, 5), now, &none));
     let later = now + Duration::from_secs(3);
     assert!(!table.wants(&of_someone(1, 4), later), "older");
@@ -296,7 +286,7 @@ fn the_newest_wins_and_checks_are_rare() {
 fn of_three_hundred_peers_as_many_are_kept_as_there_is_room_for() {
     let mut table = Table::new(someone(999));
     let now = Instant::now();
-    let linked: BTreeSet<PeerId> = (0..20).chain(290..300).map(someone).collect();
+    let linked: SortedSet<PeerId> = (0..20).chain(290..300).map(someone).collect();
     let keep = |table: &mut Table, number, now| table.keep(of_someone(number, 1), now, &linked);
     let kept = (0..290).filter(|number| keep(&mut table, *number, now));
     assert_eq!(kept.count(), VITALS_PEERS_MAX);
@@ -310,7 +300,7 @@ fn of_three_hundred_peers_as_many_are_kept_as_there_is_room_for() {
     let later = now + Duration::from_secs(20);
     let more = (300..700).filter(|number| keep(&mut table, *number, later));
     assert_eq!(more.count(), VITALS_PEERS_MAX - linked.len());
-    let seen: BTreeSet<PeerId> = table.seen(later).iter().map(|s| s.vitals.peer).collect();
+    let seen: SortedSet<PeerId> = table.seen(later).iter().map(|s| s.vitals.peer).collect();
     assert!(linked.is_subset(&seen));
     // A daemon without room asks for none that it does not have.
     let strangers: Vec<Known> = (1000..1100)
@@ -320,7 +310,7 @@ fn of_three_hundred_peers_as_many_are_kept_as_there_is_room_for() {
 }
 
 /// Carries what waits in the queues until all are empty.
-fn carry(boards: &[(PeerId, VitalsBoard)], queues: &mut BTreeMap<(usize, usize), Queue>) {
+fn carry(boards: &[(PeerId, VitalsBoard)], queues: &mut SortedMap<(usize, usize), Queue>) {
     loop {
         let mut moved = false;
         for ((from, to), queue) in queues.iter_mut() {
@@ -339,7 +329,7 @@ fn carry(boards: &[(PeerId, VitalsBoard)], queues: &mut BTreeMap<(usize, usize),
 #[test]
 fn gossip_carries_vitals_around_a_ring() {
     let boards: Vec<_> = (0..12).map(|_| board()).collect();
-    let mut queues = BTreeMap::new();
+    let mut queues = SortedMap::new();
     for at in 0..boards.len() {
         boards[at].1.say(vitals(at as u64));
         for next in [(at + 1) % 12, (at + 11) % 12] {
@@ -393,8 +383,8 @@ async fn vitals_cross_links_and_daemons_between() {
     config.listen = vec!["/ip4/127.0.0.1/udp/0/quic-v1".parse().unwrap()];
     let mut c = started(config, TestStore::default()).await;
     // The first and the last never meet.
-    a.net.block(BTreeSet::from([c.id])).unwrap();
-    c.net.block(BTreeSet::from([a.id])).unwrap();
+    a.net.block(SortedSet::from([c.id])).unwrap();
+    c.net.block(SortedSet::from([a.id])).unwrap();
     a.net.vitals().say(vitals(7));
     link(&mut a, &mut b).await;
     link(&mut b, &mut c).await;

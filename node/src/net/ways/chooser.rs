@@ -12,7 +12,6 @@ use murmurate_net::tcp::BulkChoice;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Bytes that measure a way.
 const PROBE_BYTES: u64 = 64 << 20;
 
 /// A path with a longer round trip stays on QUIC.
@@ -42,14 +41,11 @@ const AGAIN: Duration = Duration::from_secs(600);
 /// Pause after TLS failed or lost bytes; it doubles with each further time.
 const PAUSE_MIN: Duration = Duration::from_secs(30);
 
-/// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
-/// What QUIC knows of a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuicPath {
     pub(super) min_rtt: Duration,
-    /// Bytes of its packets.
     pub(super) packet: u16,
 }
 
@@ -75,22 +71,26 @@ impl Meter {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// On QUIC.
-    Quic { meter: Meter },
+    Quic {
+        meter: Meter,
+    },
     /// On TLS to measure it, after QUIC was measured.
-    Trial { quic: f64, meter: Meter },
+    Trial {
+        quic: f64,
+        meter: Meter,
+    },
     /// On TLS, until both are measured again.
-    Tls { until: Instant },
+    Tls {
+        until: Instant,
+    },
 }
 
-/// The choice for one peer.
 #[derive(Clone, Debug)]
 pub(super) struct Chooser {
     choice: BulkChoice,
     phase: Phase,
     /// Set where TLS was in use before both were measured again.
     had_tls: bool,
-    /// When TLS may be tried.
     retry_at: Option<Instant>,
     failures: u32,
     reason: Option<String>,
@@ -223,7 +223,6 @@ impl Chooser {
         self.back(now + doubled(PAUSE_MIN, PAUSE_MAX, self.failures));
     }
 
-    /// What QUIC knows of the path.
     pub(super) fn sees(&mut self, path: QuicPath) {
         self.path = Some(path);
     }

@@ -2,14 +2,13 @@
 //! break.
 
 use crate::bulk::Way;
-use crate::net::ids::from_libp2p;
+use crate::net::record::from_libp2p;
 use crate::net::streams::Internal;
 use crate::net::ways::chooser::{Chooser, QuicPath};
 use libp2p::identity;
 use murmurate_net::quic::{BulkConnection, RecvStream};
 use murmurate_net::tcp::{BulkChoice, Connection, Endpoint, Error, Offer};
-use murmurate_protocol::PeerId;
-use std::collections::BTreeMap;
+use murmurate_protocol::{PeerId, SortedMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +19,6 @@ use tokio::time::Instant;
 /// Time between two looks at what the system knows of a connection.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// One peer.
 struct Slot {
     chooser: Chooser,
     /// The newest offer of the peer, and the address that it came from.
@@ -48,7 +46,7 @@ pub(in crate::net) struct Ways {
     network: mpsc::Sender<Internal>,
     /// Set once the operator was told that no port can be opened.
     told: Arc<AtomicBool>,
-    slots: Arc<Mutex<BTreeMap<PeerId, Slot>>>,
+    slots: Arc<Mutex<SortedMap<PeerId, Slot>>>,
 }
 
 impl Ways {
@@ -80,12 +78,11 @@ impl Ways {
         open.unwrap().session().close();
     }
 
-    fn slots(&self) -> MutexGuard<'_, BTreeMap<PeerId, Slot>> {
+    fn slots(&self) -> MutexGuard<'_, SortedMap<PeerId, Slot>> {
         // Each change is complete before the lock is released.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a linked peer.
     pub(in crate::net) fn linked(&self, peer: PeerId) {
         self.slots().entry(peer).or_insert_with(|| Slot {
             chooser: Chooser::new(self.choice),
@@ -101,7 +98,6 @@ impl Ways {
         self.slots().get_mut(&peer).map(change)
     }
 
-    /// Forgets a peer and closes its connection.
     pub(in crate::net) fn forget(&self, peer: &PeerId, theirs: &identity::PeerId) {
         let slot = self.slots().remove(peer);
         if let Some(tcp) = &self.tcp {
@@ -228,7 +224,6 @@ impl Ways {
         });
     }
 
-    /// A push was acknowledged.
     pub(in crate::net) fn pushed(
         &self,
         peer: PeerId,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::store::StoreError;
+use crate::tests::assert_has;
 use murmurate_protocol::{LayoutHash, PlanHash, RunId};
 use murmurate_strategies::Layout;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
@@ -226,10 +227,7 @@ fn files_without_their_manifest_are_refused_and_its_copy_brings_them_back() {
     std::fs::remove_file(&path).unwrap();
     std::fs::remove_file(dir.path().join("checkpoint-4-1").join(MANIFEST)).unwrap();
     let line = resume(dir.path()).unwrap_err().to_string();
-    assert!(
-        line.contains("whole: restore checkpoint.json to go on"),
-        "{line}"
-    );
+    assert_has(&line, "whole: restore checkpoint.json to go on");
 }
 
 #[test]
@@ -277,10 +275,7 @@ fn a_foreign_checkpoint_is_refused_by_what_differs() {
     ];
     for (what, other) in cases {
         let line = checkpoint.require(&other).unwrap_err().to_string();
-        assert!(
-            line.contains(&format!("belongs to another {what} (it has ")),
-            "{line}"
-        );
+        assert_has(&line, &format!("belongs to another {what} (it has "));
         assert!(line.contains("this configuration gives 09090909"), "{line}");
     }
 }

@@ -1,7 +1,7 @@
 //! The JSON header of a safetensors file.
 
+use murmurate_protocol::SortedMap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Largest header in bytes that this build reads, as in the reference implementation.
 pub(super) const HEADER_BYTES_MAX: u64 = 100_000_000;
@@ -21,7 +21,6 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Size of the data in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.data_offsets.1.saturating_sub(self.data_offsets.0)
     }
@@ -42,8 +41,8 @@ impl Entry {
 /// Encodes a header: JSON, padded with spaces to at least `least` bytes and to a multiple of eight,
 /// which the format requires.
 pub(super) fn encode(
-    metadata: &BTreeMap<String, String>,
-    entries: &BTreeMap<String, Entry>,
+    metadata: &SortedMap<String, String>,
+    entries: &SortedMap<String, Entry>,
     least: usize,
 ) -> Vec<u8> {
     let mut object = serde_json::Map::new();
@@ -60,7 +59,7 @@ pub(super) fn encode(
 }
 
 /// The metadata and the entries of a header, both by name.
-pub(super) type Parts = (BTreeMap<String, String>, BTreeMap<String, Entry>);
+pub(super) type Parts = (SortedMap<String, String>, SortedMap<String, Entry>);
 
 /// Parses a header. The error is a description for people.
 pub(super) fn decode(bytes: &[u8]) -> Result<Parts, String> {
@@ -68,7 +67,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Parts, String> {
         serde_json::from_slice(bytes).map_err(|e| format!("its header is not JSON: {e}"))?;
     let metadata = match object.remove(METADATA) {
         Some(value) => serde_json::from_value(value).map_err(|e| format!("its metadata: {e}"))?,
-        None => BTreeMap::new(),
+        None => SortedMap::new(),
     };
     let entries = object
         .into_iter()

@@ -3,8 +3,7 @@
 use super::header::{self, Entry, HEADER_BYTES_MAX};
 use super::{TensorFile, VALUES_AT_A_TIME};
 use crate::store::StoreError;
-use murmurate_protocol::Digest;
-use std::collections::BTreeMap;
+use murmurate_protocol::{Digest, SortedMap};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -16,8 +15,8 @@ pub struct TensorReader {
     data_start: u64,
     data_bytes: u64,
     head_digest: Digest,
-    metadata: BTreeMap<String, String>,
-    entries: BTreeMap<String, Entry>,
+    metadata: SortedMap<String, String>,
+    entries: SortedMap<String, Entry>,
 }
 
 impl TensorReader {

@@ -4,8 +4,7 @@ use super::header::{self, Entry};
 use super::{TensorFile, VALUES_AT_A_TIME};
 use crate::store::StoreError;
 use crate::store::files::{PRIVATE, create};
-use murmurate_protocol::Digest;
-use std::collections::BTreeMap;
+use murmurate_protocol::{Digest, SortedMap};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -20,8 +19,8 @@ pub struct TensorWriter {
     path: PathBuf,
     file: File,
     room: usize,
-    metadata: BTreeMap<String, String>,
-    entries: BTreeMap<String, Entry>,
+    metadata: SortedMap<String, String>,
+    entries: SortedMap<String, Entry>,
     blobs: Vec<(String, Vec<u8>)>,
     written: u64,
     hasher: blake3::Hasher,
@@ -42,8 +41,8 @@ impl TensorWriter {
             path: path.to_owned(),
             file,
             room,
-            metadata: BTreeMap::new(),
-            entries: BTreeMap::new(),
+            metadata: SortedMap::new(),
+            entries: SortedMap::new(),
             blobs: Vec::new(),
             written: 0,
             hasher: blake3::Hasher::new(),

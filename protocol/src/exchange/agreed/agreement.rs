@@ -16,11 +16,11 @@ use super::ballot::{Ballot, ShardVersion, Versions, vote_of};
 use super::message::Promise;
 use super::testimony::Testimony;
 use crate::limits::{BALLOTS_MAX, BALLOTS_SIGNED_MAX};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{Digest, Members, PeerId, Time};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 
-/// The votes of one ballot: what was voted for, each with the members that did.
+/// The votes of one ballot: each value with the members that voted for it.
 #[derive(Debug, Default)]
 struct Votes(Vec<(Digest, Members)>);
 
@@ -48,7 +48,7 @@ impl Votes {
 #[derive(Debug)]
 pub(super) struct Coordination {
     pub(super) ballot: Ballot,
-    pub(super) promises: BTreeMap<usize, Promise>,
+    pub(super) promises: SortedMap<usize, Promise>,
     /// The plan is made. Promises that come later change nothing: the members may already
     /// have voted on it.
     pub(super) planned: bool,
@@ -63,9 +63,9 @@ pub(super) struct Agreement {
     pub(super) promised: Ballot,
     /// This peer's vote in the highest ballot.
     pub(super) voted: Option<(Ballot, Versions)>,
-    votes: BTreeMap<Ballot, Votes>,
+    votes: SortedMap<Ballot, Votes>,
     /// The versions that values stand for, of values that some member voted for.
-    names: BTreeMap<Digest, Versions>,
+    names: SortedMap<Digest, Versions>,
     /// The decision, with the number of its ballot.
     pub(super) decided: Option<(u8, Versions)>,
     /// The peer that said so, where this peer did not count the votes itself.
@@ -85,8 +85,8 @@ impl Agreement {
             ballot: first,
             promised: first,
             voted: None,
-            votes: BTreeMap::new(),
-            names: BTreeMap::new(),
+            votes: SortedMap::new(),
+            names: SortedMap::new(),
             decided: None,
             told_by: None,
             coordination: None,
@@ -222,7 +222,7 @@ impl Agreement {
     }
 
     /// The members that voted for these versions in any ballot.
-    pub(super) fn voters_for(&self, versions: &Versions) -> BTreeSet<usize> {
+    pub(super) fn voters_for(&self, versions: &Versions) -> SortedSet<usize> {
         if let Some(signed) = &self.signed {
             return signed.holders(versions).iter().collect();
         }

@@ -8,8 +8,7 @@ use super::group::Group;
 use super::member::Member;
 use super::message::{FragmentMessage, Scoped};
 use crate::core::context::Context;
-use crate::exchange::Ending;
-use crate::{Event, Members, PeerId, Remote, Round};
+use crate::{Ending, Event, Members, PeerId, Remote, Round};
 
 /// The round of a group has ended: notes who took part and contributed nothing.
 pub(super) fn note_round(cx: &mut Context, group: Option<&Group>, fragments: &[FragmentRound]) {
@@ -103,7 +102,7 @@ fn taking_part(
         let index = members.iter().position(|member| member.peer == peer);
         let member = index.and_then(|index| Some((index, members.get(index)?)));
         match member {
-            Some((index, member)) => (member.weight > 0.0).then(|| came.has(index)),
+            Some((index, member)) => (member.said.weight > 0.0).then(|| came.has(index)),
             None => {
                 let awaited = remote.ready && !remote.probation && cx.plan.draws(round, peer);
                 (all_are_awaited && awaited).then_some(false)

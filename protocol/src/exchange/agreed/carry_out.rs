@@ -18,8 +18,8 @@ use crate::core::context::Context;
 use crate::exchange::{Arrived, broke};
 use crate::schedule::Role;
 use crate::{
-    Attempt, Digest, Done, Members, Order, Part, PeerError, PeerId, SliceId, StoreId, Wait,
-    WorkError,
+    Attempt, Combination, Digest, Done, Members, Order, Part, PeerError, PeerId, Piece, SliceId,
+    Source, StoreId, Wait, WorkError,
 };
 
 impl FragmentRound {
@@ -102,13 +102,13 @@ impl FragmentRound {
             return;
         }
         let input = |(set, member, stage)| (scope.value(shard, member, stage), scope.weight(set));
-        let order = Order::Reduce {
+        let piece = Piece {
             fragment: scope.fragment,
             shard,
             of: scope.of,
-            inputs: values.into_iter().map(input).collect(),
         };
-        self.order(cx, order, Task::Fold(shard));
+        let how = Combination::Reduce(values.into_iter().map(input).collect());
+        self.order(cx, Order::Combine { piece, how }, Task::Fold(shard));
     }
 
     pub(super) fn pipeline_failed(&mut self) {
@@ -144,7 +144,15 @@ impl FragmentRound {
             _ if !open => {}
             (Task::Fold(shard), Done::Combined) => {
                 let (store, slice, of) = (StoreId::Shard(shard), name, self.scope.of);
-                self.order(cx, Order::Encode { store, slice, of }, Task::Value(shard));
+                self.order(
+                    cx,
+                    Order::Encode {
+                        slice,
+                        of,
+                        from: Source::Store(store),
+                    },
+                    Task::Value(shard),
+                );
             }
             (Task::Fold(shard), Done::Failed(WorkError::BadSlice { slice, reason, .. }))
                 if self.scope.group.index(slice.origin).is_some() =>

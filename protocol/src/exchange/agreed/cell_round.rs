@@ -27,7 +27,7 @@ impl CellRound {
         let group = Group::new(&cx.plan, cx.round, all.collect(), cx.me())?;
         let (round, members) = (cx.round, members.to_vec());
         cx.emit(Event::Group { round, members });
-        let gone = group.others().filter(|(_, peer)| !is_linked(cx, *peer));
+        let gone = group.others().filter(|(_, peer)| !cx.view.is_here(*peer));
         let fragments = Fragments {
             lost: gone.map(|(index, _)| index).collect(),
             ..Fragments::default()
@@ -135,9 +135,4 @@ impl CellRound {
             self.fragments.gone(cx, peer);
         }
     }
-}
-
-fn is_linked(cx: &Context, peer: PeerId) -> bool {
-    let remote = cx.view.get(peer);
-    remote.is_some_and(|remote| remote.linked && remote.greeted)
 }

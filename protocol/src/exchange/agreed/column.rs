@@ -7,9 +7,9 @@ use super::member::Member;
 use super::message::FragmentMessage;
 use super::scope::Within;
 use crate::core::context::Context;
+use crate::sorted::SortedMap;
 use crate::{FragmentId, GroupTag, Members, PeerId, TallyEntry};
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 /// A column's shard of its fragment, and the parts that it is cut into.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl FragmentRound {
             fed: None,
             weight: 0.0,
             note: shape.noted.then(Vec::new),
-            tallies: BTreeMap::new(),
+            tallies: SortedMap::new(),
         };
         Self::cut_into(cx, fragment, group, (None, shape.parts), lost, Some(within))
     }
@@ -70,7 +70,7 @@ impl FragmentRound {
             within.fed = Some(cx.now);
             within.tallies.insert(me, tally);
         }
-        self.scope.group.members[me].weight = weight;
+        self.scope.group.members[me].said.weight = weight;
         self.encode_all(cx);
         self.advance(cx);
     }

@@ -7,8 +7,8 @@ use super::message::{FragmentMessage, Scoped};
 use super::signed_message::SignedMessage;
 use crate::core::context::Context;
 use crate::loss::median;
+use crate::sorted::SortedSet;
 use crate::{Attempt, Digest, ExchangeKind, GroupTag, Loss, Members, Part, PeerId, SliceId, Taken};
-use std::collections::BTreeSet;
 
 /// The members whose contributions are in every part of a decision.
 fn contributors(kind: ExchangeKind, decision: &Scoped) -> Vec<&Member> {
@@ -33,7 +33,7 @@ fn contributors(kind: ExchangeKind, decision: &Scoped) -> Vec<&Member> {
 /// The data behind each of these contributions.
 pub(super) fn taken_in(kind: ExchangeKind, decision: &Scoped) -> Vec<(PeerId, Taken)> {
     let all = contributors(kind, decision).into_iter();
-    all.filter_map(|member| Some((member.peer, member.taken?)))
+    all.filter_map(|member| Some((member.peer, member.said.taken?)))
         .collect()
 }
 
@@ -41,7 +41,7 @@ pub(super) fn taken_in(kind: ExchangeKind, decision: &Scoped) -> Vec<(PeerId, Ta
 pub(super) fn loss_of(kind: ExchangeKind, decision: &Scoped) -> Option<Loss> {
     let all = contributors(kind, decision).into_iter();
     median(
-        all.filter_map(|member| Some((member.loss?, member.weight)))
+        all.filter_map(|member| Some((member.said.loss?, member.said.weight)))
             .collect(),
     )
 }
@@ -101,7 +101,7 @@ pub(crate) fn proven(cx: &Context, scoped: &Scoped) -> Option<Proven> {
     };
     let digest = group.digest(&cx.plan.run, scoped.round);
     let member = |peer: &PeerId| group.members.iter().any(|m| m.peer == *peer);
-    let signers: BTreeSet<PeerId> = signatures.iter().map(|(peer, _)| *peer).collect();
+    let signers: SortedSet<PeerId> = signatures.iter().map(|(peer, _)| *peer).collect();
     let quorum = cx.plan.quorum_of(usize::from(group.seats));
     let enough = if *locked {
         signers.len() >= quorum
@@ -177,7 +177,12 @@ pub(crate) fn inputs_of(decision: &Scoped) -> Vec<(SliceId, f64)> {
     let FragmentMessage::Decided { members, .. } = &decision.body else {
         return Vec::new();
     };
-    let weight = |peer| members.iter().find(|m| m.peer == peer).map(|m| m.weight);
+    let weight = |peer| {
+        members
+            .iter()
+            .find(|m| m.peer == peer)
+            .map(|m| m.said.weight)
+    };
     let slices = slices_of(ExchangeKind::Gathered, decision).into_iter();
     slices
         .filter(|slice| slice.part != Part::Scores)
@@ -198,14 +203,14 @@ pub(super) fn weight_of(decision: &Scoped) -> f64 {
     contributors
         .iter()
         .filter_map(|index| members.get(index))
-        .map(|member| member.weight)
+        .map(|member| member.said.weight)
         .sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::ShardVersion;
+    use crate::wire::{Said, ShardVersion};
     use crate::{Attempt, Digest, FragmentId, GroupTag, Members, Round};
 
     fn decision(contributors: &[u64]) -> Scoped {
@@ -218,9 +223,10 @@ mod tests {
         };
         let member = |id: u8| Member {
             peer: peer(id),
-            weight: 1.0,
-            taken: None,
-            loss: Some(Loss::of(f64::from(id))),
+            said: Said {
+                loss: Some(Loss::of(f64::from(id))),
+                ..Said::new(1.0)
+            },
         };
         Scoped {
             round: Round(1),

@@ -21,13 +21,17 @@
 //! al. 2020, "Taming unbalanced training workloads in deep learning with partial collective
 //! operations" (eager-SGD).
 
+use super::member::Said;
 use crate::core::context::Context;
 use crate::core::seats::SEAT_ROUNDS;
 use crate::core::timers::Timer;
 use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, LOST_MEMBER_WAIT};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{Digest, Grace, PeerId, Remote, Round, Time, Wait};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
+
+/// Peers that are ready, each with its words and the hash of how it began the round.
+pub(super) type AllReady = SortedMap<PeerId, (Said, Digest)>;
 
 /// Live peers that are waited for.
 pub(super) fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
@@ -133,9 +137,7 @@ pub(super) fn seats(cx: &Context, ready: impl IntoIterator<Item = PeerId>) -> us
 /// decides nothing alone.
 fn is_near(cx: &Context, peer: PeerId) -> bool {
     let lost = |since: Time| cx.now.since(since) < LOST_MEMBER_WAIT;
-    let near = |remote: &Remote| {
-        (remote.linked && remote.greeted) || remote.contact.lost.is_some_and(lost)
-    };
+    let near = |remote: &Remote| remote.is_here() || remote.contact.lost.is_some_and(lost);
     cx.view.get(peer).is_some_and(near)
 }
 
@@ -161,12 +163,8 @@ pub(super) fn is_enough(cx: &Context, attempts: u64, ready: &[PeerId]) -> bool {
 /// The anchor that most ready peers share. If enough peers are ready to agree, the
 /// highest digest wins a tie, or two halves would stay apart while their void rounds pass; this
 /// peer's wins it where they are few, because the others may be together elsewhere.
-pub(super) fn common_anchor(
-    all: &BTreeMap<PeerId, (f64, Digest)>,
-    own: Digest,
-    enough: bool,
-) -> Digest {
-    let mut counts: BTreeMap<Digest, usize> = BTreeMap::new();
+pub(super) fn common_anchor(all: &AllReady, own: Digest, enough: bool) -> Digest {
+    let mut counts: SortedMap<Digest, usize> = SortedMap::new();
     for (_, anchor) in all.values() {
         *counts.entry(*anchor).or_default() += 1;
     }
@@ -236,7 +234,7 @@ impl Enough {
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     /// Members whose turn is over: in this attempt, and in this round where members sign.
-    pub(super) over: BTreeSet<PeerId>,
+    pub(super) over: SortedSet<PeerId>,
     /// Before then no group is formed, because attempts failed.
     pause: Time,
     /// Time at which those that are missing are given up.
@@ -305,7 +303,7 @@ impl Turns {
 #[derive(Debug, Default)]
 pub(super) struct Tellers {
     round: Round,
-    said: BTreeMap<PeerId, bool>,
+    said: SortedMap<PeerId, bool>,
 }
 
 impl Tellers {

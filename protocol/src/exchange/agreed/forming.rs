@@ -9,17 +9,14 @@ use super::electorate::{electorate, signs};
 use super::fragment::FragmentRound;
 use super::group::{Formed, Group, Surroundings};
 use super::grouping::Ready;
-use super::meeting::Head;
-use super::member::Member;
-use super::message::{FormingMessage, Scoped};
+use super::message::{FormingMessage, Proposal, Proposed, Scoped};
 use super::rule::Ledger;
-use super::sealed::Proposal;
 use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, Ending, Outcome, broke};
+use crate::exchange::{Arrived, Outcome, broke};
 use crate::limits::GROUP_MEMBERS_MAX;
-use crate::{Base, Event, GroupTag, Members, PeerError, PeerId, Round};
+use crate::{Base, Ending, Event, GroupTag, Members, PeerError, PeerId, Round};
 
 impl Agreed {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
@@ -31,7 +28,7 @@ impl Agreed {
             }
             // Members that sign end a round only with a proof that others can check.
             Formed::NoGroup if !signs(cx) => {
-                self.grouping.end(cx, true);
+                self.grouping.end(cx);
                 self.alone = Some(Outcome::Ended);
                 self.go_alone(cx);
             }
@@ -115,8 +112,8 @@ impl Agreed {
         }
     }
 
-    /// Forgets what it has of a group. Those that had joined it may be gone by now, with a result that this peer has
-    /// signed for: it says so in its next group of the round.
+    /// Forgets the fragments of a group. The members that had joined it may be gone by now, with a result that this
+    /// peer has signed for: it says so in its next group of the round.
     pub(super) fn release(&mut self, cx: &mut Context) {
         let ledgers = || self.fragments.all.iter().filter_map(FragmentRound::ledger);
         let (count, last) = &mut self.grouping.left_signed;
@@ -202,7 +199,7 @@ impl Agreed {
         if self.outcome.is_none() && proven.signers > liars {
             // Fragments that are applied already stay.
             let resync = proven.anchor != cx.anchor.before(cx.round);
-            self.grouping.end(cx, false);
+            self.grouping.end(cx);
             cx.timers.stop(Timer::Exchange);
             self.outcome = Some(Outcome::Behind {
                 teller: from,
@@ -224,11 +221,12 @@ impl Agreed {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        (round, term): (Round, u8),
-        (members, around): (&[Member], &Surroundings),
+        proposed: &Proposed,
+        around: &Surroundings,
     ) -> Result<(), PeerError> {
+        let round = proposed.round;
         if let Some(group) = self.group.as_ref().filter(|_| round == cx.round) {
-            if group.is(round, members, around) {
+            if group.is(round, &proposed.members, around) {
                 return Ok(()); // two proposers, one group
             }
             if group.index(from).is_none() {
@@ -237,10 +235,7 @@ impl Agreed {
                 return Ok(());
             }
         }
-        let formed = self
-            .grouping
-            .proposed(cx, from, (round, term), (members, around));
-        let (formed, result) = match formed {
+        let (formed, result) = match self.grouping.proposed(cx, from, proposed, around) {
             Ok(formed) => (formed, Ok(())),
             Err(error) => (self.grouping.refused(cx, from), Err(error)),
         };
@@ -271,7 +266,7 @@ impl Agreed {
         self.formed(cx, formed);
     }
 
-    /// A member is ready for another attempt at the round: what it signs there is of another life.
+    /// A member is ready for another attempt at the round: its signatures there are of another life.
     fn has_left(&mut self, cx: &mut Context, from: PeerId, seat: Option<Seat>) {
         let sealed = self.group.as_ref().and_then(|group| {
             let words = &group.sealed.as_ref()?.words;
@@ -330,8 +325,8 @@ impl Agreed {
             let Some(resync) = self.tellers.believed(cx, teller, resync) else {
                 return;
             };
-            self.grouping.end(cx, false);
-            self.grouping.meeting.end(cx, false);
+            self.grouping.end(cx);
+            self.grouping.meeting.end(cx);
             self.outcome = Some(Outcome::Behind { teller, resync });
             return;
         }
@@ -370,7 +365,7 @@ impl Agreed {
             }
             Formed::Outcome(outcome) => self.outcome = Some(outcome),
             Formed::NoGroup | Formed::Alone => {
-                self.grouping.meeting.end(cx, true);
+                self.grouping.meeting.end(cx);
                 self.not_merged(cx);
                 self.outcome = Some(Outcome::Alone);
             }
@@ -413,17 +408,8 @@ impl Agreed {
         message: &FormingMessage,
     ) -> bool {
         match message {
-            FormingMessage::Meet {
-                round,
-                anchor,
-                branch,
-            } => {
-                let head = Head {
-                    round: *round,
-                    anchor: *anchor,
-                    branch: **branch,
-                };
-                let formed = self.grouping.meeting.met(cx, from, head);
+            FormingMessage::Meet(head) => {
+                let formed = self.grouping.meeting.met(cx, from, **head);
                 self.brought_together(cx, formed);
                 self.stop_forming(cx);
                 true
@@ -466,7 +452,7 @@ impl Agreed {
 
     /// A round has ended. If it was to merge branches: whether it has.
     pub(super) fn end_merge(&mut self, cx: &mut Context) {
-        self.grouping.meeting.end(cx, false);
+        self.grouping.meeting.end(cx);
         let Some(group) = self.group.as_ref().filter(|group| group.merges()) else {
             return;
         };

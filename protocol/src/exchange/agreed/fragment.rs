@@ -1,4 +1,4 @@
-//! One fragment's exchange in one group: what is where, and what happens next.
+//! One fragment's exchange in one group: its state and its transitions.
 //!
 //! Other files continue the work: `transfer` (slices on their way), `reduce` (contributions in, aggregates out),
 //! `gathered` (contributions as they are, and what members say of them), `carry_out` (along a schedule), `vote`,
@@ -14,14 +14,14 @@ use super::scope::{Scope, Within};
 use super::state::{Duty, FragmentStage, Reduction, Target, Task, Transfers};
 use super::testimony::Testimony;
 use crate::core::context::Context;
-use crate::exchange::{Ending, settlement};
+use crate::exchange::settlement;
 use crate::schedule::Program;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Attempt, Event, ExchangeKind, FragmentId, Members, Order, Passes, PeerId, Round, SliceId, Time,
-    Wait,
+    Attempt, Ending, Event, ExchangeKind, FragmentId, Members, Order, Passes, PeerId, Round,
+    SliceId, Source, Time, Wait,
 };
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One fragment's exchange in one group, from the contributions to the decision.
@@ -38,7 +38,7 @@ pub(in crate::exchange) struct FragmentRound {
     /// The schedule that ballot zero follows; none where members push directly to the owners.
     pub(super) pipeline: Option<Pipeline>,
     /// Versions this peer holds, shard by shard.
-    pub(super) held: BTreeMap<u16, Vec<ShardVersion>>,
+    pub(super) held: SortedMap<u16, Vec<ShardVersion>>,
     /// The version of each shard that the current ballot is about.
     pub(super) targets: Vec<Target>,
     pub(super) agreement: Agreement,
@@ -130,7 +130,7 @@ impl FragmentRound {
             deadline: cx.wait_in(fragment, Wait::Contributions, allowed),
             reduction: Reduction::default(),
             pipeline,
-            held: BTreeMap::new(),
+            held: SortedMap::new(),
             targets,
             agreement,
             transfers: Transfers::default(),
@@ -186,9 +186,9 @@ impl FragmentRound {
         };
         for shard in order {
             let order = Order::Encode {
-                store: self.scope.source(),
                 slice: self.scope.contribution(shard, self.scope.group.me),
                 of: self.scope.cut(),
+                from: Source::Store(self.scope.source()),
             };
             self.order(cx, order, Task::Contribution(shard));
         }
@@ -201,9 +201,9 @@ impl FragmentRound {
     }
 
     /// Ends the clocks of all waits: those of the next round have the same names.
-    pub(super) fn stop_waiting(&self, cx: &mut Context, expired: bool) {
+    pub(super) fn stop_waiting(&self, cx: &mut Context) {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited_in(self.scope.fragment, wait, expired);
+            cx.waited_in(self.scope.fragment, wait);
         }
     }
 
@@ -269,7 +269,7 @@ impl FragmentRound {
     /// A member brings no contribution: no reduction waits for it.
     pub(super) fn brings_nothing(&mut self, member: usize) {
         if let Some(member) = self.scope.group.members.get_mut(member) {
-            member.weight = 0.0;
+            member.said.weight = 0.0;
         }
         for duty in self.reduction.duties.values_mut() {
             duty.expected = duty.expected.without(Members::one(member));
@@ -321,7 +321,7 @@ impl FragmentRound {
     /// This peer's part is done: aggregates and votes are awaited. The wait has a clock of its own,
     /// because it depends on all other members, and the one before only on contributors.
     fn gather(&mut self, cx: &mut Context) {
-        cx.waited_in(self.scope.fragment, Wait::Contributions, false);
+        cx.waited_in(self.scope.fragment, Wait::Contributions);
         self.stage = FragmentStage::Gathering;
         self.since = cx.now;
         if self.agreement.decided.is_some() {
@@ -393,7 +393,7 @@ impl FragmentRound {
                 // What is here is reduced without the missing members. From now on this peer waits
                 // for its own Executor only.
                 let (fragment, answer) = (self.scope.fragment, cx.deadlines.answer());
-                cx.waited_in(fragment, Wait::Contributions, true);
+                cx.waited_in(fragment, Wait::Contributions);
                 self.deadline = cx.wait_in(fragment, Wait::Contributions, answer);
                 self.advance(cx);
             }
@@ -439,7 +439,7 @@ impl FragmentRound {
     pub(super) fn void(&mut self, cx: &mut Context) {
         self.ending = Some(Ending::Void);
         self.allow_longer(cx);
-        self.stop_waiting(cx, true);
+        self.stop_waiting(cx);
         // One column is not the fragment.
         if self.scope.within.is_none() {
             cx.emit(Event::Voided {
@@ -479,7 +479,7 @@ impl FragmentRound {
         }
         let names = |set: Members| {
             let known = set.iter().filter_map(|i| self.scope.group.members.get(i));
-            known.map(|m| (m.peer, m.weight)).collect()
+            known.map(|m| (m.peer, m.said.weight)).collect()
         };
         let contributors = versions.iter().map(|v| names(v.contributors)).collect();
         let (round, fragment) = (self.scope.round, self.scope.fragment);
@@ -500,7 +500,7 @@ impl FragmentRound {
     }
 
     /// Every slice whose bytes the Executor holds, or will hold once the open orders are done.
-    fn all_slices(&self) -> BTreeSet<SliceId> {
+    fn all_slices(&self) -> SortedSet<SliceId> {
         let (scope, me) = (&self.scope, self.scope.group.me);
         let named = |task: &Task| match *task {
             Task::Contribution(shard) => Some(scope.contribution(shard, me)),
@@ -518,9 +518,9 @@ impl FragmentRound {
         here.chain(under_way).collect()
     }
 
-    /// Gives up what is under way, and releases all bytes.
+    /// Gives up the work under way, and releases all bytes.
     pub(in crate::exchange) fn give_back(&mut self, cx: &mut Context) {
-        self.stop_waiting(cx, false);
+        self.stop_waiting(cx);
         self.release(cx, &[]);
     }
 

@@ -3,9 +3,9 @@
 use super::fragment::FragmentRound;
 use super::history::History;
 use crate::core::context::Context;
-use crate::exchange::Ending;
+use crate::exchange::{PushEnd, tell};
 use crate::limits::{WINDOW_BYTES, WINDOW_FRAGMENTS_MAX};
-use crate::{Digest, Done, FragmentId, Members, OrderId, PeerId, Plan, PushOutcome, SliceId, Time};
+use crate::{Digest, Done, Ending, FragmentId, Members, OrderId, PeerId, Plan, SliceId, Time};
 
 /// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`]; all of them by priority. So memory
 /// and traffic in flight follow the window's size and not the model's.
@@ -64,13 +64,8 @@ impl Fragments {
 
     /// Fragments that have ended since the last call.
     pub(in crate::exchange) fn ended(&mut self) -> Vec<(FragmentId, Ending)> {
-        let untold = self.all.iter_mut().filter(|fragment| !fragment.told);
-        let ended = untold.filter_map(|fragment| {
-            let ending = fragment.ending.clone()?;
-            fragment.told = true;
-            Some((fragment.scope.fragment, ending))
-        });
-        ended.collect()
+        let all = self.all.iter_mut();
+        tell(all.map(|f| (f.scope.fragment, f.ending.as_ref(), &mut f.told)))
     }
 
     /// A fragment's result is applied: its bytes are kept for members that lack them.
@@ -126,15 +121,9 @@ impl Fragments {
         self.all.iter_mut().for_each(|f| f.timeout(cx));
     }
 
-    pub(in crate::exchange) fn pushed(
-        &mut self,
-        cx: &mut Context,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
-        if let Some(fragment) = self.of(&slice) {
-            fragment.pushed(cx, to, slice, outcome);
+    pub(in crate::exchange) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
+        if let Some(fragment) = self.of(&end.slice) {
+            fragment.pushed(cx, end);
         }
     }
 
@@ -162,8 +151,8 @@ impl Fragments {
         self.all.iter_mut().any(|f| f.done(cx, order, done));
     }
 
-    /// The round is over, or given up half-way and learned from others later: the bytes of what is still under
-    /// way go. A closed fragment holds none.
+    /// The round is over, or given up half-way and learned from others later: releases the bytes of fragments
+    /// that are still under way. A closed fragment holds none.
     pub(in crate::exchange) fn release(&mut self, cx: &mut Context) {
         let all = std::mem::take(&mut self.all);
         all.into_iter().for_each(|mut f| f.give_back(cx));

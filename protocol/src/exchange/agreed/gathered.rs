@@ -39,14 +39,14 @@ use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Scoped};
 use super::state::{Duty, Pass, Progress, Target, Task};
 use crate::core::context::Context;
-use crate::exchange::{Ending, settlement};
+use crate::exchange::settlement;
 use crate::score::Judged;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Attempt, Digest, Done, Event, Members, Order, Part, PeerId, Score, Scores, SliceId, StoreId,
-    WorkError,
+    Attempt, Digest, Done, Ending, Event, Members, Order, Part, PeerId, Score, Scores, SliceId,
+    Source, StoreId, WorkError,
 };
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 
 impl FragmentRound {
     /// Encodes this peer's contribution, which goes to all others.
@@ -59,11 +59,10 @@ impl FragmentRound {
             part: Part::Aggregate,
             ..self.scope.contribution(part, self.scope.group.me)
         };
-        let store = StoreId::Local;
         let order = Order::Encode {
-            store,
             slice,
             of: 1,
+            from: Source::Store(StoreId::Local),
         };
         self.order(cx, order, Task::Aggregate(part, Attempt::FIRST));
     }
@@ -113,7 +112,7 @@ impl FragmentRound {
         if inputs.is_empty() && self.scope.scoring.is_some() {
             // No one helps. The anchor stays, and what was trained is given up: going on from it would lead
             // farther away.
-            self.stop_waiting(cx, false);
+            self.stop_waiting(cx);
             let (round, fragment) = (self.scope.round, self.scope.fragment);
             cx.emit(Event::Voided { round, fragment });
             self.ending = Some(Ending::Gather(inputs));
@@ -136,7 +135,9 @@ impl FragmentRound {
             .zip(&self.scope.group.members)
             .filter(|((_, version), _)| !version.contributors.is_empty());
         present
-            .map(|((part, version), member)| (self.scope.aggregate(part, version), member.weight))
+            .map(|((part, version), member)| {
+                (self.scope.aggregate(part, version), member.said.weight)
+            })
             .collect()
     }
 
@@ -298,7 +299,12 @@ impl FragmentRound {
         scoring.took = cx.now.since(scoring.began);
         let bytes = Scores::of(members, &scoring.own).to_bytes();
         let task = Task::Aggregate(part, Attempt::FIRST);
-        self.order(cx, Order::Keep { slice, bytes }, task);
+        let order = Order::Encode {
+            slice,
+            of: 1,
+            from: Source::Bytes(bytes),
+        };
+        self.order(cx, order, task);
     }
 
     /// All decided parts are here: which contributions are merged. `None` while scores are being read.
@@ -308,12 +314,12 @@ impl FragmentRound {
             self.read_scores(cx, &decision);
         }
         let scoring = &self.reduction.scoring;
-        let read = scoring.unread.as_ref().is_some_and(BTreeSet::is_empty);
+        let read = scoring.unread.as_ref().is_some_and(SortedSet::is_empty);
         (read && !self.over()).then(|| admit(cx, &decision, &scoring.said))
     }
 
     fn read_scores(&mut self, cx: &mut Context, decision: &Scoped) {
-        let mut unread = BTreeSet::new();
+        let mut unread = SortedSet::new();
         for slice in scores_of(decision) {
             let part = self.scope.part_of(&slice);
             unread.insert(part);
@@ -353,7 +359,7 @@ const PATIENCE: u32 = 3;
 pub(crate) fn admit(
     cx: &mut Context,
     decision: &Scoped,
-    said: &BTreeMap<PeerId, Scores>,
+    said: &SortedMap<PeerId, Scores>,
 ) -> Vec<(SliceId, f64)> {
     let FragmentMessage::Decided {
         members, versions, ..

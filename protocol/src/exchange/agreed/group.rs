@@ -116,7 +116,7 @@ impl Group {
     /// Members that contribute: a member that trained on nothing does not.
     pub(super) fn bringing(&self) -> Members {
         let members = self.members.iter().enumerate();
-        let trained = members.filter(|(_, member)| member.weight > 0.0);
+        let trained = members.filter(|(_, member)| member.said.weight > 0.0);
         trained.map(|(index, _)| index).collect()
     }
 
@@ -165,13 +165,13 @@ fn tag_of(round: Round, members: &[Member], around: &Surroundings) -> GroupTag {
         ([], Some(links)) => named(crate::wire::canonical(&(peers, links))),
         (places, _) => named(crate::wire::canonical(&(peers, places))),
     };
-    let say_nothing = |member: &Member| member.taken.is_none() && member.loss.is_none();
+    let say_nothing = |member: &Member| member.said.taken.is_none() && member.said.loss.is_none();
     if members.iter().all(say_nothing) {
         return peers;
     }
     // Members settle the same ledger, and agree on a loss, only if they know the same of each other.
-    let taken: Vec<_> = members.iter().map(|member| member.taken).collect();
-    let losses: Vec<_> = members.iter().map(|member| member.loss).collect();
+    let taken: Vec<_> = members.iter().map(|member| member.said.taken).collect();
+    let losses: Vec<_> = members.iter().map(|member| member.said.loss).collect();
     let named = if losses.iter().all(Option::is_none) {
         crate::wire::canonical(&(peers, taken))
     } else {

@@ -10,23 +10,23 @@
 //! they know better ([`judge`]): their own weight, who takes part, and what a weight may be.
 
 use super::electorate::{
-    Enough, Turns, ahead, allowed, common_anchor, electorate, is_away, is_enough, proposers,
-    proposes, settled, signs,
+    AllReady, Enough, Turns, ahead, allowed, common_anchor, electorate, is_away, is_enough,
+    proposers, proposes, settled, signs,
 };
 use super::group::{Formed, Group, Surroundings};
 use super::meeting::Meeting;
 use super::member::{Member, Said, Whereabouts, cap, cap_of};
-use super::message::FormingMessage;
+use super::message::{FormingMessage, Proposed};
 use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Outcome, broke};
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::{Base, Digest, GroupTag, Locality, Loss, PeerError, PeerId, Round, Taken, Time, Wait};
+use crate::sorted::{SortedMap, SortedSet};
+use crate::{Digest, GroupTag, Locality, PeerError, PeerId, Round, Time, Wait};
 use core::time::Duration;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The forming of one round's group, and what others said of this round and the next.
 #[derive(Debug, Default)]
@@ -47,9 +47,9 @@ pub(super) struct Grouping {
     pub(super) term: u8,
     pub(super) turns: Turns,
     pub(super) proposer: Option<PeerId>,
-    pub(super) ready: BTreeMap<PeerId, Ready>,
+    pub(super) ready: SortedMap<PeerId, Ready>,
     /// Groups of this round that it has left.
-    pub(super) left: BTreeSet<GroupTag>,
+    pub(super) left: SortedSet<GroupTag>,
     /// Groups that peers have joined, where members sign.
     pub(super) joined: Joined,
     /// The forming of a group of branches, after a split.
@@ -96,11 +96,7 @@ impl Grouping {
         } else {
             FormingMessage::Ready {
                 round,
-                said: Said {
-                    weight,
-                    taken: cx.data.taken,
-                    loss: cx.data.loss,
-                },
+                said: self.own_words(cx),
                 anchor,
                 proposes,
             }
@@ -116,17 +112,26 @@ impl Grouping {
         self.consider(cx)
     }
 
+    /// What this peer says of its contribution.
+    fn own_words(&self, cx: &Context) -> Said {
+        Said {
+            weight: self.weight,
+            taken: cx.data.taken,
+            loss: cx.data.loss,
+        }
+    }
+
     /// No group came about. Another member proposes the next one: not all may agree to what this one proposes.
     pub(super) fn alone(&mut self, cx: &mut Context) {
         self.attempts += 1;
         self.turns.over(self.proposer.take());
-        self.end(cx, true);
+        self.end(cx);
     }
 
-    pub(super) fn end(&mut self, cx: &mut Context, expired: bool) {
+    pub(super) fn end(&mut self, cx: &mut Context) {
         if self.active {
             self.active = false;
-            cx.waited(Wait::Group, expired);
+            cx.waited(Wait::Group);
             cx.timers.stop(Timer::Exchange);
         }
     }
@@ -151,7 +156,7 @@ impl Grouping {
         self.enough.record_lateness(cx);
     }
 
-    /// A peer is not in a group that was proposed to it. What it said of its readiness may be used up.
+    /// A peer is not in a group that was proposed to it. Its word of readiness may be used up.
     pub(super) fn left_by(&mut self, peer: PeerId, round: Round, group: GroupTag, ready: bool) {
         self.joined.left(peer, round, group);
         if !ready {
@@ -174,19 +179,18 @@ impl Grouping {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        (round, term): (Round, u8),
-        (members, around): (&[Member], &Surroundings),
+        proposed: &Proposed,
+        around: &Surroundings,
     ) -> Result<Formed, PeerError> {
+        let (round, term, members) = (proposed.round, proposed.term, &proposed.members);
         if !self.active || round != cx.round {
             if round == cx.round {
                 cx.send(from, FormingMessage::Decline { round, term });
             }
             return Ok(Formed::Waiting);
         }
-        let stated = Stated {
-            weight: self.weight,
-            taken: cx.data.taken,
-            loss: cx.data.loss,
+        let stated = OwnWords {
+            said: self.own_words(cx),
             before: self.attempts > 0,
         };
         let ready = self.ready.get(&from).filter(|r| r.round == round);
@@ -203,8 +207,8 @@ impl Grouping {
             return Ok(Formed::Waiting);
         }
         Ok(
-            match Group::new(&cx.plan, round, members.to_vec(), cx.me()) {
-                Some(group) => self.form(cx, group.within(around.clone()), false),
+            match Group::new(&cx.plan, round, members.clone(), cx.me()) {
+                Some(group) => self.form(cx, group.within(around.clone())),
                 None => Formed::Waiting,
             },
         )
@@ -221,7 +225,7 @@ impl Grouping {
 
     pub(super) fn timeout(&mut self, cx: &mut Context) -> Formed {
         if let Some(teller) = ahead(cx, 0) {
-            self.end(cx, true);
+            self.end(cx);
             return Formed::Outcome(Outcome::Behind {
                 teller,
                 resync: false,
@@ -292,18 +296,14 @@ impl Grouping {
     }
 
     /// All peers that are ready for this round, this peer included.
-    fn all_ready(&self, cx: &Context) -> BTreeMap<PeerId, (f64, Digest)> {
-        let linked = |id: &PeerId| {
-            let there = cx.view.get(*id).is_some_and(|v| v.linked && v.greeted);
-            there && !cx.view.is_apart(*id)
-        };
+    fn all_ready(&self, cx: &Context) -> AllReady {
+        let linked = |id: &PeerId| cx.view.is_here(*id) && !cx.view.is_apart(*id);
         let others = self
             .ready
             .iter()
             .filter(|(id, r)| r.round == cx.round && linked(id));
-        let mut all: BTreeMap<PeerId, (f64, Digest)> =
-            others.map(|(id, r)| (*id, (r.weight, r.anchor))).collect();
-        all.insert(cx.me(), (self.weight, cx.start()));
+        let mut all: AllReady = others.map(|(id, r)| (*id, (r.said, r.anchor))).collect();
+        all.insert(cx.me(), (self.own_words(cx), cx.start()));
         all
     }
 
@@ -336,7 +336,7 @@ impl Grouping {
                 let due = in_part || enough;
                 return self.parts_from(cx, &all, due).unwrap_or(without);
             }
-            self.end(cx, false);
+            self.end(cx);
             let teller = agreed.first().copied().unwrap_or(cx.me());
             return Formed::Outcome(Outcome::Behind {
                 teller,
@@ -363,7 +363,7 @@ impl Grouping {
             Some(peer) => {
                 // The winner may wait for its whole deadline before it proposes, so this peer adds
                 // the time of an answer to its own.
-                cx.waited(Wait::Group, false);
+                cx.waited(Wait::Group);
                 let own = cx.deadlines.allow(Wait::Group, [peer]);
                 let deadline = cx.wait(Wait::Group, own + cx.deadlines.answer());
                 cx.timers.set(Timer::Exchange, deadline);
@@ -374,12 +374,7 @@ impl Grouping {
 
     /// Too few are ready with one anchor: their last group broke up when each knew other decisions of the round. In every other attempt another one is asked for those that it knows, each in its turn: those that
     /// wait for this peer's state get it when an attempt has ended.
-    fn parts_from(
-        &mut self,
-        cx: &mut Context,
-        all: &BTreeMap<PeerId, (f64, Digest)>,
-        due: bool,
-    ) -> Option<Formed> {
+    fn parts_from(&mut self, cx: &mut Context, all: &AllReady, due: bool) -> Option<Formed> {
         let others = all.iter().filter(|(_, (_, start))| *start != cx.start());
         let others: Vec<PeerId> = others.map(|(id, _)| *id).collect();
         let turn = self.attempts / 2 % (others.len() as u64).max(1);
@@ -390,15 +385,11 @@ impl Grouping {
         Some(Formed::Outcome(Outcome::Behind { teller, resync }))
     }
 
-    pub(super) fn form(&mut self, cx: &mut Context, group: Group, expired: bool) -> Formed {
-        self.end(cx, expired);
+    pub(super) fn form(&mut self, cx: &mut Context, group: Group) -> Formed {
+        self.end(cx);
         cx.this_life.newcomer = false;
-        let base = Base {
-            round: cx.round,
-            anchor: cx.anchor(),
-        };
-        let members = group.members.iter().map(|m| (m.peer, m.weight));
-        cx.view.grouped(base, members);
+        let members = group.members.iter().map(|m| (m.peer, m.said.weight));
+        cx.view.grouped(cx.base(), members);
         cx.sort_sides();
         group.note(cx);
         Formed::Group(Box::new(group))
@@ -407,12 +398,7 @@ impl Grouping {
 
 impl Grouping {
     /// Proposes the ready peers with this anchor, and tells the others that they are behind.
-    pub(super) fn propose(
-        &mut self,
-        cx: &mut Context,
-        all: &BTreeMap<PeerId, (f64, Digest)>,
-        anchor: Digest,
-    ) -> Formed {
+    pub(super) fn propose(&mut self, cx: &mut Context, all: &AllReady, anchor: Digest) -> Formed {
         let (me, round, term) = (cx.me(), cx.round, self.term);
         let shared = all.iter().filter(|(_, (_, theirs))| *theirs == anchor);
         let mut invited: Vec<PeerId> = shared.map(|(id, _)| *id).collect();
@@ -425,21 +411,13 @@ impl Grouping {
         let invited = seated(cx, invited);
         let mut members = Vec::new();
         let mut seats = Vec::new();
-        for (peer, (weight, theirs)) in all {
+        for (peer, (said, theirs)) in all {
             if invited.contains(peer) {
-                let said = self.ready.get(peer);
-                let (taken, loss) = if *peer == me {
-                    (cx.data.taken, cx.data.loss)
-                } else {
-                    said.map_or((None, None), |ready| (ready.taken, ready.loss))
-                };
                 members.push(Member {
                     peer: *peer,
-                    weight: *weight,
-                    taken,
-                    loss,
+                    said: *said,
                 });
-                let seat = said.and_then(|ready| ready.seat);
+                let seat = self.ready.get(peer).and_then(|ready| ready.seat);
                 seats.extend(seat.or((*peer == me).then(|| self.own_seat(cx))));
             } else {
                 let resync = !cx.starts_from(cx.anchor(), round, *theirs);
@@ -454,10 +432,15 @@ impl Grouping {
         match Group::new(&cx.plan, round, members.clone(), me) {
             Some(group) => {
                 let around = surroundings(cx, &members);
+                let proposed = Proposed {
+                    round,
+                    term,
+                    members,
+                };
                 for (_, peer) in group.others() {
-                    cx.send(peer, proposal(round, term, &members, &around));
+                    cx.send(peer, proposal(&proposed, &around));
                 }
-                self.form(cx, group.within(around), false)
+                self.form(cx, group.within(around))
             }
             None => Formed::NoGroup, // this peer always has a seat
         }
@@ -503,25 +486,17 @@ fn whereabouts(cx: &Context, members: &[Member]) -> Vec<Whereabouts> {
         .collect()
 }
 
-/// The message that proposes a group, with what is around its members where the plan goes by it.
-fn proposal(round: Round, term: u8, members: &[Member], around: &Surroundings) -> FormingMessage {
-    let members = members.to_vec();
+/// The message that proposes a group, with its members' sites and lines, or links, where the plan goes by them.
+fn proposal(proposed: &Proposed, around: &Surroundings) -> FormingMessage {
+    let proposed = proposed.clone();
     match (around.places.as_slice(), &around.links) {
-        ([], None) => FormingMessage::Propose {
-            round,
-            term,
-            members,
-        },
+        ([], None) => FormingMessage::Propose(proposed),
         ([], Some(links)) => FormingMessage::ProposeLinked {
-            round,
-            term,
-            members,
+            proposed,
             links: links.clone(),
         },
         (places, _) => FormingMessage::ProposePlaced {
-            round,
-            term,
-            members,
+            proposed,
             places: places.to_vec(),
         },
     }
@@ -531,7 +506,7 @@ fn proposal(round: Round, term: u8, members: &[Member], around: &Surroundings) -
 /// the rendezvous hash of run and round picks them, so that each of n peers is in about
 /// [`GROUP_MEMBERS_MAX`] of n groups. The same ranks pick the proposer: the peer that proposes after a
 /// failure is in the group too, and two proposers that know the same peers pick the same group.
-fn seated(cx: &Context, mut invited: Vec<PeerId>) -> BTreeSet<PeerId> {
+fn seated(cx: &Context, mut invited: Vec<PeerId>) -> SortedSet<PeerId> {
     if invited.len() > GROUP_MEMBERS_MAX {
         let rank = |id: PeerId| (id == cx.me(), rendezvous(&cx.plan.run, cx.round, 0, id), id);
         invited.sort_by_cached_key(|id| Reverse(rank(*id)));
@@ -542,13 +517,8 @@ fn seated(cx: &Context, mut invited: Vec<PeerId>) -> BTreeSet<PeerId> {
 
 /// This peer's words about itself in this round.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stated {
-    /// The weight of its contribution.
-    pub(super) weight: f64,
-    /// The data behind it.
-    pub(super) taken: Option<Taken>,
-    /// Its training loss, where the pace follows it.
-    pub(super) loss: Option<Loss>,
+pub(super) struct OwnWords {
+    pub(super) said: Said,
     /// It has said another weight in this round before, by which the proposer may go still.
     pub(super) before: bool,
 }
@@ -571,7 +541,7 @@ pub(super) fn judge(
     cx: &Context,
     from: PeerId,
     members: &[Member],
-    stated: Stated,
+    stated: OwnWords,
     start: Option<Digest>,
 ) -> Result<Verdict, PeerError> {
     let of = |peer| members.iter().find(|member| member.peer == peer);
@@ -580,17 +550,21 @@ pub(super) fn judge(
     }
     let weighing = cx.plan.agreement.weighing;
     let most = cap_of(members, weighing);
-    if members.iter().any(|member| !weighing.allows(member.weight)) {
+    if members
+        .iter()
+        .any(|member| !weighing.allows(member.said.weight))
+    {
         return broke("a proposal with a weight that is no count of inner steps");
     }
-    if members.iter().any(|member| member.weight > most) {
+    if members.iter().any(|member| member.said.weight > most) {
         return broke("a proposal with a weight far above the others");
     }
     let Some(mine) = of(cx.me()) else {
         return Ok(Verdict::Decline);
     };
-    let same = mine.weight.to_bits() == stated.weight.min(most).to_bits();
-    if !same || mine.taken != stated.taken || mine.loss != stated.loss {
+    let (mine, said) = (mine.said, stated.said);
+    let same = mine.weight.to_bits() == said.weight.min(most).to_bits();
+    if !same || mine.taken != said.taken || mine.loss != said.loss {
         return match stated.before {
             // It may go by what this peer said before it trained on.
             true => Ok(Verdict::Decline),
@@ -617,15 +591,11 @@ pub(super) fn judge(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ready {
     pub(super) round: Round,
-    pub(super) weight: f64,
+    pub(super) said: Said,
     /// Hash of its anchor, and of the owner's rules where there are any.
     pub(super) anchor: Digest,
     /// It may propose a group.
     pub(super) proposes: bool,
-    /// The data behind its contribution, where peers agree on the data.
-    pub(super) taken: Option<Taken>,
-    /// Its training loss, where the pace follows it.
-    pub(super) loss: Option<Loss>,
     /// Its signed words, where members sign.
     pub(super) seat: Option<Seat>,
 }
@@ -634,7 +604,7 @@ pub(super) struct Ready {
 /// quorum of the group has joined it: a vote binds them to the group, and a group that lacks a quorum decides
 /// nothing.
 #[derive(Debug, Default)]
-pub(super) struct Joined(BTreeMap<PeerId, (Round, GroupTag)>);
+pub(super) struct Joined(SortedMap<PeerId, (Round, GroupTag)>);
 
 impl Joined {
     /// A peer is in this group.

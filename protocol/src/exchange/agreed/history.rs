@@ -6,21 +6,21 @@ use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Scoped};
 use crate::core::context::Context;
 use crate::data::Counted;
-use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
-use crate::{ExchangeKind, FragmentId, Loss, Order, Part, PeerId, Round, SliceId};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::sorted::{SortedMap, SortedSet};
+use crate::{Ending, ExchangeKind, FragmentId, Loss, Order, Part, PeerId, Round, SliceId};
+use std::collections::VecDeque;
 
 /// One round, as far as it is decided and applied.
 #[derive(Debug)]
 struct Past {
     round: Round,
     /// `Decided` or `Void`.
-    decisions: BTreeMap<FragmentId, Scoped>,
+    decisions: SortedMap<FragmentId, Scoped>,
     /// The same with proofs, where members sign.
-    proofs: BTreeMap<FragmentId, Scoped>,
+    proofs: SortedMap<FragmentId, Scoped>,
     /// The bytes that its decisions name, fragment by fragment, oldest first.
     kept: VecDeque<(FragmentId, u64)>,
     /// Every fragment's bytes are here.
@@ -33,8 +33,8 @@ impl Past {
     fn new(round: Round) -> Self {
         Self {
             round,
-            decisions: BTreeMap::new(),
-            proofs: BTreeMap::new(),
+            decisions: SortedMap::new(),
+            proofs: SortedMap::new(),
             kept: VecDeque::new(),
             whole: true,
             merged: false,
@@ -48,9 +48,9 @@ impl Past {
 
 /// The last decided rounds, newest last.
 #[derive(Debug, Default)]
-pub(in crate::exchange) struct History {
+pub(crate) struct History {
     past: VecDeque<Past>,
-    slices: BTreeSet<SliceId>,
+    slices: SortedSet<SliceId>,
     /// Rounds from here on are kept whatever their size.
     since: Option<Round>,
 }
@@ -64,9 +64,13 @@ impl History {
         }
     }
 
+    fn past(&self, round: Round) -> Option<&Past> {
+        self.past.iter().find(|past| past.round == round)
+    }
+
     /// The decision of some fragment of a round, with its proof, if this peer can show those of all.
     pub(super) fn proof(&self, round: Round, fragments: usize) -> Option<&Scoped> {
-        let past = self.past.iter().find(|p| p.round == round)?;
+        let past = self.past(round)?;
         let whole = past.whole && past.proofs.len() == fragments;
         past.proofs.values().next().filter(|_| whole)
     }
@@ -101,7 +105,7 @@ impl History {
         {
             cx.view.split.decided(round, weight_of(decision));
         }
-        self.add(cx, round, fragment, decision.unwrap_or(void), merged);
+        self.add(cx, decision.unwrap_or(void), merged);
         if let (Some(newest), Some(proof)) = (self.past.back_mut(), closed.proof()) {
             newest.proofs.insert(fragment, proof);
         }
@@ -109,8 +113,7 @@ impl History {
 
     /// Keeps a fragment's decision in a grid, now that it is applied.
     pub(in crate::exchange) fn keep(&mut self, cx: &mut Context, decision: Scoped) {
-        let (round, fragment) = (decision.round, decision.fragment);
-        self.add(cx, round, fragment, decision, false);
+        self.add(cx, decision, false);
     }
 
     fn forget_before(&mut self, cx: &mut Context, round: Round) {
@@ -124,14 +127,8 @@ impl History {
         }
     }
 
-    fn add(
-        &mut self,
-        cx: &mut Context,
-        round: Round,
-        fragment: FragmentId,
-        decision: Scoped,
-        merged: bool,
-    ) {
+    fn add(&mut self, cx: &mut Context, decision: Scoped, merged: bool) {
+        let (round, fragment) = (decision.round, decision.fragment);
         if self.past.back().is_none_or(|newest| newest.round != round) {
             self.past.push_back(Past::new(round));
         }
@@ -196,17 +193,17 @@ impl History {
     fn bytes(&self) -> u64 {
         self.past.iter().map(Past::bytes).sum()
     }
-}
 
-impl PastRounds for History {
-    fn decision(&self, round: Round, fragment: FragmentId) -> Option<&Scoped> {
-        let past = self.past.iter().find(|p| p.round == round)?;
+    /// The decision of one fragment, with its proof if there is one.
+    pub(crate) fn decision(&self, round: Round, fragment: FragmentId) -> Option<&Scoped> {
+        let past = self.past(round)?;
         let proof = past.proofs.get(&fragment);
         proof.or_else(|| past.decisions.get(&fragment))
     }
 
-    fn counted(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Counted {
-        let past = self.past.iter().find(|p| p.round == round);
+    /// Whose contributions are in the result of a round's first fragment.
+    pub(crate) fn counted(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Counted {
+        let past = self.past(round);
         if past.is_some_and(|past| past.merged) {
             return Counted::Merged;
         }
@@ -218,14 +215,16 @@ impl PastRounds for History {
         }
     }
 
-    fn loss(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Option<Loss> {
-        let past = self.past.iter().find(|p| p.round == round)?;
+    /// The training loss that these agree on. `None` if the round has no result, or they say none.
+    pub(crate) fn loss(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Option<Loss> {
+        let past = self.past(round)?;
         let decision = past.decisions.get(&first).filter(|_| !past.merged)?;
         loss_of(kind, decision)
     }
 
-    fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>> {
-        let past = self.past.iter().find(|p| p.round == round)?;
+    /// The decisions of a past round with this number of fragments, if all of them are still here.
+    pub(crate) fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>> {
+        let past = self.past(round)?;
         let whole = past.whole && !past.merged && past.decisions.len() == fragments;
         let shown = if past.proofs.is_empty() {
             &past.decisions
@@ -235,12 +234,14 @@ impl PastRounds for History {
         (whole && shown.len() == fragments).then(|| shown.values().cloned().collect())
     }
 
-    /// Up to [`HISTORY_PINNED_ROUNDS_MAX`] rounds.
-    fn keep_since(&mut self, round: Option<Round>) {
+    /// Keeps the decisions of this round and of up to [`HISTORY_PINNED_ROUNDS_MAX`] after it, even large ones, for
+    /// newcomers that are taking over the state that opened it; `None` ends that.
+    pub(crate) fn keep_since(&mut self, round: Option<Round>) {
         self.since = round;
     }
 
-    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Scoped>) {
+    /// Takes over decisions that were learned from others, so that they can be passed on.
+    pub(crate) fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Scoped>) {
         if cx.plan.exchange != ExchangeKind::Gathered {
             note_replayed(cx, round, &decisions);
         }
@@ -250,7 +251,7 @@ impl PastRounds for History {
             }
             let (fragment, plain) = (decision.fragment, decision.plain());
             let is_proof = plain != decision;
-            self.add(cx, round, fragment, plain, false);
+            self.add(cx, plain, false);
             if let Some(newest) = self.past.back_mut().filter(|_| is_proof) {
                 newest.proofs.insert(fragment, decision);
             }

@@ -3,14 +3,13 @@
 use super::electorate::signs;
 use super::group::Surroundings;
 use super::grouping::Ready;
-use super::member::Member;
-use super::message::{AgreedMessage, FormingMessage, Scoped};
-use super::sealed::Proposal;
+use super::member::Said;
+use super::message::{AgreedMessage, FormingMessage, Proposed, Scoped};
 use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
 use crate::exchange::{Arrived, ExchangeMessage, broke, foreign_message, foreign_tag};
 use crate::limits::{EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
-use crate::{Order, PeerError, PeerId, Plan, Round};
+use crate::{Order, PeerError, PeerId, Plan};
 
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
@@ -48,8 +47,8 @@ impl Agreed {
         if self.about_a_merge(cx, from, forming) {
             return Ok(());
         }
-        if let Some((of, members, around)) = proposal_in(forming) {
-            return self.proposed(cx, from, of, (members, &around));
+        if let Some((proposed, around)) = proposal_in(forming) {
+            return self.proposed(cx, from, proposed, &around);
         }
         match forming {
             FormingMessage::Ready {
@@ -60,11 +59,9 @@ impl Agreed {
             } => {
                 let ready = Ready {
                     round: *round,
-                    weight: said.weight,
+                    said: *said,
                     anchor: *anchor,
                     proposes: *proposes,
-                    taken: said.taken,
-                    loss: said.loss,
                     seat: None,
                 };
                 self.ready(cx, from, ready);
@@ -100,31 +97,14 @@ impl Agreed {
             } => {
                 let ready = Ready {
                     round: *round,
-                    weight: seat.weight,
+                    said: Said::new(seat.weight),
                     anchor: *anchor,
                     proposes: *proposes,
-                    taken: None,
-                    loss: None,
                     seat: Some(*seat),
                 };
                 self.ready(cx, from, ready);
             }
-            FormingMessage::SignedPropose {
-                round,
-                term,
-                seats,
-                anchor,
-                members,
-            } => {
-                let proposal = Proposal {
-                    round: *round,
-                    term: *term,
-                    seats: *seats,
-                    anchor: *anchor,
-                    members: members.clone(),
-                };
-                self.proposed_signed(cx, from, &proposal);
-            }
+            FormingMessage::SignedPropose(proposal) => self.proposed_signed(cx, from, proposal),
             FormingMessage::Left {
                 round,
                 group,
@@ -230,36 +210,22 @@ impl Agreed {
     }
 }
 
-/// The round and the term of a proposal, its members, and what is around them.
-fn proposal_in(message: &FormingMessage) -> Option<((Round, u8), &[Member], Surroundings)> {
+/// A proposed group, and the network among its members.
+fn proposal_in(message: &FormingMessage) -> Option<(&Proposed, Surroundings)> {
     let mut around = Surroundings::default();
-    let (of, members) = match message {
-        FormingMessage::Propose {
-            round,
-            term,
-            members,
-        } => ((*round, *term), members),
-        FormingMessage::ProposePlaced {
-            round,
-            term,
-            members,
-            places,
-        } => {
+    let proposed = match message {
+        FormingMessage::Propose(proposed) => proposed,
+        FormingMessage::ProposePlaced { proposed, places } => {
             around.places.clone_from(places);
-            ((*round, *term), members)
+            proposed
         }
-        FormingMessage::ProposeLinked {
-            round,
-            term,
-            members,
-            links,
-        } => {
+        FormingMessage::ProposeLinked { proposed, links } => {
             around.links = Some(links.clone());
-            ((*round, *term), members)
+            proposed
         }
         _ => return None,
     };
-    Some((of, members, around))
+    Some((proposed, around))
 }
 
 /// The weights in a message are what the plan has them count.
@@ -276,23 +242,26 @@ fn says_a_loss(forming: &FormingMessage) -> bool {
     if let FormingMessage::Ready { said, .. } = forming {
         return said.loss.is_some();
     }
-    proposal_in(forming).is_some_and(|(_, all, _)| all.iter().any(|m| m.loss.is_some()))
+    let mut members = proposal_in(forming)
+        .into_iter()
+        .flat_map(|(of, _)| &of.members);
+    members.any(|member| member.said.loss.is_some())
 }
 
 /// A message forms groups of the run's kind: its members sign, or they do not.
 fn fits(cx: &Context, forming: &FormingMessage) -> bool {
     match forming {
         FormingMessage::SignedReady { .. }
-        | FormingMessage::SignedPropose { .. }
+        | FormingMessage::SignedPropose(_)
         | FormingMessage::Joined { .. }
         | FormingMessage::Left { .. } => signs(cx),
         FormingMessage::Ready { .. } => !signs(cx),
-        FormingMessage::Propose { .. } => {
+        FormingMessage::Propose(_) => {
             !signs(cx) && !cx.plan.names_places() && !cx.plan.names_links()
         }
         FormingMessage::ProposeLinked { .. } => cx.plan.names_links(),
         FormingMessage::ProposePlaced { .. } => !signs(cx) && cx.plan.names_places(),
-        FormingMessage::Meet { .. } | FormingMessage::Merge { .. } => cx.plan.merges(),
+        FormingMessage::Meet(_) | FormingMessage::Merge { .. } => cx.plan.merges(),
         FormingMessage::Decline { .. } | FormingMessage::Behind { .. } => true,
     }
 }

@@ -19,14 +19,14 @@
 
 use super::group::{Formed, Group};
 use super::member::Member;
-use super::message::{FormingMessage, MergeSide};
+use super::message::{FormingMessage, Head, MergeSide};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, MERGE_GRACE, MERGE_SIDES_MAX, TERMS_MAX, VIEW_PEERS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::{Branch, Digest, PeerId, Plan, Round, Time, Wait};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::{SortedMap, SortedSet};
+use crate::{Digest, PeerId, Plan, Round, Time, Wait};
 
 /// The slot of the rendezvous hash that picks who proposes a merge.
 const SLOT: u8 = 3;
@@ -47,14 +47,14 @@ pub(super) struct Meeting {
     /// End of the wait for the members.
     until: Time,
     term: u8,
-    tried: BTreeSet<PeerId>,
+    tried: SortedSet<PeerId>,
     proposer: Option<PeerId>,
     /// A proposal that this peer cannot judge before it has heard from more of its members.
     early: Option<Proposal>,
     /// Peers that have stopped, with what they hold.
-    said: BTreeMap<PeerId, Head>,
+    said: SortedMap<PeerId, Head>,
     /// Ordinary rounds that others began since this peer has stopped.
-    began: BTreeMap<PeerId, u8>,
+    began: SortedMap<PeerId, u8>,
 }
 
 impl Meeting {
@@ -126,28 +126,17 @@ impl Meeting {
 
     /// Tells a peer where this one has stopped.
     fn say(&self, cx: &mut Context, to: PeerId) {
-        if let Some(Head {
-            round,
-            anchor,
-            branch,
-        }) = self.said.get(&cx.me()).copied()
-        {
-            let branch = Box::new(branch);
-            let meet = FormingMessage::Meet {
-                round,
-                anchor,
-                branch,
-            };
-            cx.send(to, meet);
+        if let Some(head) = self.said.get(&cx.me()) {
+            cx.send(to, FormingMessage::Meet(Box::new(*head)));
         }
     }
 
     /// The merge has a group, or does not come about now.
-    pub(super) fn end(&mut self, cx: &mut Context, expired: bool) {
+    pub(super) fn end(&mut self, cx: &mut Context) {
         if self.active {
             self.active = false;
             self.said.remove(&cx.me());
-            cx.waited(Wait::Group, expired);
+            cx.waited(Wait::Group);
             cx.timers.stop(Timer::Exchange);
         }
     }
@@ -214,7 +203,7 @@ impl Meeting {
     }
 
     fn behind(&mut self, cx: &mut Context, teller: PeerId, resync: bool) -> Formed {
-        self.end(cx, false);
+        self.end(cx);
         Formed::Outcome(Outcome::Behind { teller, resync })
     }
 
@@ -254,7 +243,7 @@ impl Meeting {
                 Formed::Waiting
             };
         }
-        let merged: BTreeSet<PeerId> = members_of(&sides).collect();
+        let merged: SortedSet<PeerId> = members_of(&sides).collect();
         let all_merge = candidates.iter().all(|id| merged.contains(id));
         let complete = self.impatient || is_complete(&self.said, &sides);
         if late || (all_merge && complete) {
@@ -271,7 +260,7 @@ impl Meeting {
             Some(peer) if peer == cx.me() => self.propose(cx, sides),
             Some(peer) => {
                 self.proposer = Some(peer);
-                cx.waited(Wait::Group, false);
+                cx.waited(Wait::Group);
                 let own = cx.deadlines.allow(Wait::Group, [peer]);
                 self.until = cx.wait(Wait::Group, own + cx.deadlines.answer());
                 cx.timers.set(Timer::Exchange, self.until);
@@ -290,7 +279,7 @@ impl Meeting {
             let sides = sides.clone();
             cx.send(peer, FormingMessage::Merge { round, term, sides });
         }
-        self.end(cx, false);
+        self.end(cx);
         cx.round = round;
         Formed::Group(Box::new(group))
     }
@@ -318,7 +307,7 @@ impl Meeting {
             }
             return Formed::Waiting;
         };
-        self.end(cx, false);
+        self.end(cx);
         cx.round = round;
         Formed::Group(Box::new(group))
     }
@@ -358,20 +347,10 @@ impl Meeting {
     }
 }
 
-/// A member's claims about its branch.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Head {
-    /// The round that it is in.
-    pub(super) round: Round,
-    /// Hash of the anchor that opened it.
-    pub(super) anchor: Digest,
-    pub(super) branch: Branch,
-}
-
 /// The sides that may be merged: heads that a strict majority of their branch's last group holds. A
 /// side's weight is the lower median of its members' claims, so most of them would have to lie.
-pub(super) fn sides_of(said: &BTreeMap<PeerId, Head>) -> Vec<MergeSide> {
-    let mut heads: BTreeMap<Digest, Vec<(PeerId, Head)>> = BTreeMap::new();
+pub(super) fn sides_of(said: &SortedMap<PeerId, Head>) -> Vec<MergeSide> {
+    let mut heads: SortedMap<Digest, Vec<(PeerId, Head)>> = SortedMap::new();
     for (peer, head) in said {
         heads.entry(head.anchor).or_default().push((*peer, *head));
     }
@@ -406,7 +385,7 @@ pub(super) fn members_of(sides: &[MergeSide]) -> impl Iterator<Item = PeerId> {
 }
 
 /// All members of the branches' last groups are among these sides.
-pub(super) fn is_complete(said: &BTreeMap<PeerId, Head>, sides: &[MergeSide]) -> bool {
+pub(super) fn is_complete(said: &SortedMap<PeerId, Head>, sides: &[MergeSide]) -> bool {
     sides.iter().all(|side| {
         let heads = side.members.iter().filter_map(|peer| said.get(peer));
         side.members.len() >= claimed(heads)
@@ -414,7 +393,7 @@ pub(super) fn is_complete(said: &BTreeMap<PeerId, Head>, sides: &[MergeSide]) ->
 }
 
 /// The round of a merge: the one after the furthest side's. Of a side's members the median counts.
-pub(super) fn round_of(said: &BTreeMap<PeerId, Head>, sides: &[MergeSide]) -> Round {
+pub(super) fn round_of(said: &SortedMap<PeerId, Head>, sides: &[MergeSide]) -> Round {
     let middle = |side: &MergeSide| {
         let heads = side.members.iter().filter_map(|peer| said.get(peer));
         let mut rounds: Vec<Round> = heads.map(|head| head.round).collect();
@@ -425,13 +404,13 @@ pub(super) fn round_of(said: &BTreeMap<PeerId, Head>, sides: &[MergeSide]) -> Ro
     furthest.unwrap_or_default().next()
 }
 
-/// This peer follows a proposal: both sides are what it heard of them, and it holds one.
+/// True if this peer follows a proposal: all sides agree with the heads that it heard, and it is on one of them.
 pub(super) fn acceptable(
     cx: &Context,
-    said: &BTreeMap<PeerId, Head>,
+    said: &SortedMap<PeerId, Head>,
     (round, sides): (Round, &[MergeSide]),
 ) -> bool {
-    let all: BTreeSet<PeerId> = members_of(sides).collect();
+    let all: SortedSet<PeerId> = members_of(sides).collect();
     if all.len() != members_of(sides).count() || sides.len() < 2 {
         return false;
     }
@@ -475,6 +454,7 @@ pub(super) fn group_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Branch;
     use crate::id::tests::peer;
     fn head(round: u64, anchor: u8, members: u16, weight: f64) -> Head {
         Head {
@@ -490,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_side_is_a_head_that_most_of_its_branch_hold_with_the_median_of_their_claims() {
-        let said: BTreeMap<PeerId, Head> = [
+        let said: SortedMap<PeerId, Head> = [
             (0, head(7, 1, 3, 30.0)),
             (1, head(7, 1, 3, 90.0)),
             (2, head(7, 2, 3, 30.0)), // its last round was void
@@ -505,7 +485,7 @@ mod tests {
         assert_eq!(shape, [(2, 30.0), (2, 10.0)]);
         assert_eq!(round_of(&said, &found), Round(8));
         assert!(!is_complete(&said, &found));
-        let without: BTreeMap<PeerId, Head> =
+        let without: SortedMap<PeerId, Head> =
             said.into_iter().filter(|(id, _)| *id != peer(4)).collect();
         assert_eq!(sides_of(&without).len(), 1, "one of two is no majority");
     }

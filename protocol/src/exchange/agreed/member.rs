@@ -1,7 +1,7 @@
-//! A member of a group: what it says of its contribution, on the wire, how much that counts, and where it is.
+//! A member of a group: its claims about its contribution, their form on the wire, their weight, its site and its line.
 //!
 //! Members claim their weights themselves, so a claim counts only up
-//! to a multiple of what is usual in the group:
+//! to a multiple of the median claim in the group:
 //!
 //! `w_i = min(c_i, 2 m)` with the claims c and their median m over the members that trained.
 //!
@@ -17,62 +17,20 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A member of a group with the weight of its contribution.
+/// A member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(into = "(PeerId, Said)", from = "(PeerId, Said)")]
 pub struct Member {
     /// The peer.
     pub peer: PeerId,
-    /// Samples it trained on this round.
-    pub weight: f64,
-    /// The data behind its contribution, where peers agree on the data.
-    pub taken: Option<Taken>,
-    /// The mean training loss of its round, where the pace follows it.
-    pub loss: Option<Loss>,
+    /// Its contribution in its own words, with the weight that counts.
+    pub said: Said,
 }
 
 impl Member {
     /// One that says nothing but the weight of its contribution.
-    pub(super) const fn new(peer: PeerId, weight: f64) -> Self {
-        Self {
-            peer,
-            weight,
-            taken: None,
-            loss: None,
-        }
-    }
-}
-
-impl From<Member> for (PeerId, Said) {
-    fn from(member: Member) -> Self {
-        let Member {
-            peer,
-            weight,
-            taken,
-            loss,
-        } = member;
-        let said = Said {
-            weight,
-            taken,
-            loss,
-        };
-        (peer, said)
-    }
-}
-
-impl From<(PeerId, Said)> for Member {
-    fn from((peer, said): (PeerId, Said)) -> Self {
-        let Said {
-            weight,
-            taken,
-            loss,
-        } = said;
-        Self {
-            peer,
-            weight,
-            taken,
-            loss,
-        }
+    pub const fn new(peer: PeerId, weight: f64) -> Self {
+        let said = Said::new(weight);
+        Self { peer, said }
     }
 }
 
@@ -83,7 +41,7 @@ pub(super) fn group(members: &[Member]) -> Result<(), WireError> {
         "members",
     )?;
     check::ok(
-        members.iter().all(|m| check::weight_ok(m.weight)),
+        members.iter().all(|m| check::weight_ok(m.said.weight)),
         "members.weight",
     )?;
     check::ok(
@@ -109,6 +67,17 @@ pub struct Said {
     pub taken: Option<Taken>,
     /// The mean training loss of the round, where the pace follows it.
     pub loss: Option<Loss>,
+}
+
+impl Said {
+    /// Nothing but a weight.
+    pub const fn new(weight: f64) -> Self {
+        Self {
+            weight,
+            taken: None,
+            loss: None,
+        }
+    }
 }
 
 impl Serialize for Said {
@@ -178,7 +147,7 @@ pub(super) fn cap_of(members: &[Member], weighing: Weighing) -> f64 {
         Weighing::Samples => MEDIANS_MAX,
         Weighing::Steps => STEP_MEDIANS_MAX,
     };
-    let mut claims: Vec<f64> = members.iter().map(|member| member.weight).collect();
+    let mut claims: Vec<f64> = members.iter().map(|member| member.said.weight).collect();
     claims.retain(|weight| *weight > 0.0);
     claims.sort_by(f64::total_cmp);
     let middle = claims.len() / 2;
@@ -193,7 +162,7 @@ pub(super) fn cap_of(members: &[Member], weighing: Weighing) -> f64 {
 pub(super) fn cap(members: &mut [Member], weighing: Weighing) {
     let most = cap_of(members, weighing);
     for member in members {
-        member.weight = member.weight.min(most);
+        member.said.weight = member.said.weight.min(most);
     }
 }
 
@@ -306,19 +275,14 @@ mod weights_tests {
 
     fn group(weights: &[f64]) -> Vec<Member> {
         let members = (0u8..).zip(weights);
-        let member = |(id, weight): (u8, &f64)| Member {
-            peer: PeerId::from_bytes([id; 32]),
-            weight: *weight,
-            taken: None,
-            loss: None,
-        };
+        let member = |(id, weight): (u8, &f64)| Member::new(PeerId::from_bytes([id; 32]), *weight);
         members.map(member).collect()
     }
 
     fn capped(weights: &[f64]) -> Vec<f64> {
         let mut members = group(weights);
         cap(&mut members, Weighing::Samples);
-        members.iter().map(|member| member.weight).collect()
+        members.iter().map(|member| member.said.weight).collect()
     }
 
     #[test]
@@ -349,7 +313,7 @@ mod weights_tests {
     fn counts_of_inner_steps_are_whole_and_may_differ_more() {
         let mut members = group(&[2.0, 2.0, 2.0, 32.0, 1e18]);
         cap(&mut members, Weighing::Steps);
-        let counted: Vec<f64> = members.iter().map(|member| member.weight).collect();
+        let counted: Vec<f64> = members.iter().map(|member| member.said.weight).collect();
         assert_eq!(counted, [2.0, 2.0, 2.0, 32.0, 32.0]);
         for (weight, allowed) in [(0.0, true), (7.0, true), (0.5, false), (1e18, false)] {
             assert_eq!(Weighing::Steps.allows(weight), allowed, "{weight}");

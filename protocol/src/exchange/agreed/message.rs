@@ -3,7 +3,7 @@
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::{Member, Said, Whereabouts, check_places, group};
-use super::signed_message::{Seat, SignedMessage};
+use super::signed_message::{Seat, SignedMessage, Stated};
 use crate::data::tally_fits;
 use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX, MERGE_SIDES_MAX};
 use crate::schedule::AgreedLinks;
@@ -58,7 +58,7 @@ pub enum FragmentMessage {
         /// The ballot.
         ballot: Ballot,
     },
-    /// The sender votes in no lower ballot any more, and says what it has.
+    /// The sender votes in no lower ballot any more, and names its last vote and the aggregates that it holds.
     Promise(Promise),
     /// The coordinator's conclusion from the promises: vote for this in this ballot.
     Repair {
@@ -113,7 +113,7 @@ pub enum FragmentMessage {
     },
 }
 
-/// A member's promise to vote in no lower ballot, and what it has.
+/// A member's promise to vote in no lower ballot, with its last vote and the aggregates that it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promise {
     /// The ballot.
@@ -139,20 +139,20 @@ impl AgreedMessage {
     pub(crate) const fn takes_part_in(&self) -> Option<Round> {
         match self {
             Self::Forming(
-                FormingMessage::Ready { round, .. }
-                | FormingMessage::Propose { round, .. }
-                | FormingMessage::ProposePlaced { round, .. }
-                | FormingMessage::ProposeLinked { round, .. }
-                | FormingMessage::SignedReady { round, .. }
-                | FormingMessage::SignedPropose { round, .. }
-                | FormingMessage::Meet { round, .. },
-            ) => Some(*round),
+                message @ (FormingMessage::Ready { .. }
+                | FormingMessage::Propose(_)
+                | FormingMessage::ProposePlaced { .. }
+                | FormingMessage::ProposeLinked { .. }
+                | FormingMessage::SignedReady { .. }
+                | FormingMessage::SignedPropose(_)
+                | FormingMessage::Meet(_)),
+            ) => Some(message.round()),
             Self::Fragment(Scoped {
                 round,
                 body:
                     FragmentMessage::Vote { .. }
                     | FragmentMessage::VoteFor { .. }
-                    | FragmentMessage::Signed(SignedMessage::Vote { .. }),
+                    | FragmentMessage::Signed(SignedMessage::Vote(_)),
                 ..
             }) => Some(*round),
             _ => None,
@@ -171,12 +171,11 @@ impl AgreedMessage {
     pub(crate) const fn is_signed(&self) -> bool {
         matches!(
             self,
-            Self::Forming(
-                FormingMessage::SignedReady { .. } | FormingMessage::SignedPropose { .. }
-            ) | Self::Fragment(Scoped {
-                body: FragmentMessage::Signed(_),
-                ..
-            })
+            Self::Forming(FormingMessage::SignedReady { .. } | FormingMessage::SignedPropose(_))
+                | Self::Fragment(Scoped {
+                    body: FragmentMessage::Signed(_),
+                    ..
+                })
         )
     }
 
@@ -188,10 +187,11 @@ impl AgreedMessage {
             Self::Forming(FormingMessage::SignedReady { round, seat, .. }) => {
                 seat.forgets |= forgets(*round);
             }
-            Self::Forming(FormingMessage::SignedPropose { round, members, .. }) => {
-                let own = members.iter_mut().filter(|seat| seat.peer == me);
+            Self::Forming(FormingMessage::SignedPropose(proposal)) => {
+                let forgets = forgets(proposal.round);
+                let own = proposal.members.iter_mut().filter(|seat| seat.peer == me);
                 own.filter(|seat| seat.signature.is_blank())
-                    .for_each(|seat| seat.forgets |= forgets(*round));
+                    .for_each(|seat| seat.forgets |= forgets);
             }
             _ => {}
         }
@@ -210,14 +210,10 @@ impl AgreedMessage {
                 seat.peer = from;
                 vec![seat.signed(run, *round, *anchor)]
             }
-            Self::Forming(FormingMessage::SignedPropose {
-                round,
-                anchor,
-                members,
-                ..
-            }) => {
-                let all = members.iter_mut();
-                all.map(|seat| seat.signed(run, *round, *anchor)).collect()
+            Self::Forming(FormingMessage::SignedPropose(proposal)) => {
+                let (round, anchor) = (proposal.round, proposal.anchor);
+                let all = proposal.members.iter_mut();
+                all.map(|seat| seat.signed(run, round, anchor)).collect()
             }
             Self::Fragment(scoped) => {
                 let place = Place {
@@ -238,28 +234,20 @@ impl AgreedMessage {
     pub(crate) fn check(&self) -> Result<(), WireError> {
         match self {
             Self::Forming(FormingMessage::Ready { said, .. }) => check::weight(said.weight),
-            Self::Forming(FormingMessage::Propose { members, .. }) => group(members),
-            Self::Forming(FormingMessage::ProposePlaced {
-                members, places, ..
-            }) => {
-                group(members)?;
-                check_places(places, members.len())
+            Self::Forming(FormingMessage::Propose(proposed)) => group(&proposed.members),
+            Self::Forming(FormingMessage::ProposePlaced { proposed, places }) => {
+                group(&proposed.members)?;
+                check_places(places, proposed.members.len())
             }
-            Self::Forming(FormingMessage::ProposeLinked {
-                round,
-                members,
-                links,
-                ..
-            }) => {
-                group(members)?;
-                links.check(*round, members.len())
+            Self::Forming(FormingMessage::ProposeLinked { proposed, links }) => {
+                group(&proposed.members)?;
+                links.check(proposed.round, proposed.members.len())
             }
             Self::Forming(FormingMessage::SignedReady { seat, .. }) => check::weight(seat.weight),
-            Self::Forming(FormingMessage::SignedPropose { seats, members, .. }) => {
-                check::ok(usize::from(*seats) <= GROUP_MEMBERS_MAX, "seats")?;
-                let plain = members
-                    .iter()
-                    .map(|seat| Member::new(seat.peer, seat.weight));
+            Self::Forming(FormingMessage::SignedPropose(proposal)) => {
+                check::ok(usize::from(proposal.seats) <= GROUP_MEMBERS_MAX, "seats")?;
+                let seats = proposal.members.iter();
+                let plain = seats.map(|seat| Member::new(seat.peer, seat.weight));
                 group(&plain.collect::<Vec<_>>())
             }
             Self::Forming(
@@ -268,7 +256,7 @@ impl AgreedMessage {
                 | FormingMessage::Joined { .. }
                 | FormingMessage::Left { .. },
             ) => Ok(()),
-            Self::Forming(FormingMessage::Meet { branch, .. }) => branch.check(),
+            Self::Forming(FormingMessage::Meet(head)) => head.branch.check(),
             Self::Forming(FormingMessage::Merge { sides, .. }) => merge(sides),
             Self::Fragment(scoped) => {
                 check::fragment(scoped.fragment)?;
@@ -329,7 +317,7 @@ impl FragmentMessage {
     pub(crate) const fn binds(&self) -> bool {
         matches!(
             self,
-            Self::Signed(SignedMessage::Vote { ballot: 0, .. } | SignedMessage::Lock { .. })
+            Self::Signed(SignedMessage::Vote(Stated { ballot: 0, .. }) | SignedMessage::Lock(_))
         )
     }
 
@@ -383,7 +371,7 @@ pub enum FormingMessage {
     Ready {
         /// The round.
         round: Round,
-        /// What it says of its contribution.
+        /// The weight of its contribution, and its data and loss where peers agree on them.
         said: Said,
         /// Hash of the anchor it started from, and of the owner's rules where there are any.
         anchor: Digest,
@@ -391,14 +379,7 @@ pub enum FormingMessage {
         proposes: bool,
     },
     /// The round's group.
-    Propose {
-        /// The round.
-        round: Round,
-        /// Raised with every proposer that failed before.
-        term: u8,
-        /// The members in `PeerId` order.
-        members: Vec<Member>,
-    },
+    Propose(Proposed),
     /// The sender does not join the proposed group.
     Decline {
         /// The round.
@@ -426,18 +407,7 @@ pub enum FormingMessage {
         seat: Seat,
     },
     /// [`FormingMessage::Propose`] in a run whose groups survive liars.
-    SignedPropose {
-        /// The round.
-        round: Round,
-        /// Raised with every proposer that failed before.
-        term: u8,
-        /// Peers that take part in rounds, absent ones included: the quorum is of these.
-        seats: u16,
-        /// The anchor of all members.
-        anchor: Digest,
-        /// The members in `PeerId` order.
-        members: Vec<Seat>,
-    },
+    SignedPropose(Proposal),
     /// The sender is not in a proposed group whose members sign, or not any more, and has signed nothing
     /// in it.
     Left {
@@ -445,7 +415,7 @@ pub enum FormingMessage {
         round: Round,
         /// The group.
         group: GroupTag,
-        /// What it said of its readiness still holds.
+        /// Its word of readiness still holds.
         ready: bool,
     },
     /// The sender is in a group whose members sign.
@@ -456,14 +426,7 @@ pub enum FormingMessage {
         group: GroupTag,
     },
     /// The sender has stopped between two rounds, so that its branch can be merged with others.
-    Meet {
-        /// The round that it is in.
-        round: Round,
-        /// Hash of its anchor.
-        anchor: Digest,
-        /// Its branch.
-        branch: Box<Branch>,
-    },
+    Meet(Box<Head>),
     /// The group that merges branches.
     Merge {
         /// The round that merges them.
@@ -475,23 +438,15 @@ pub enum FormingMessage {
     },
     /// [`FormingMessage::Propose`] in a run whose members go by their lines or sites.
     ProposePlaced {
-        /// The round.
-        round: Round,
-        /// Raised with every proposer that failed before.
-        term: u8,
-        /// The members in `PeerId` order.
-        members: Vec<Member>,
+        /// The round's group.
+        proposed: Proposed,
         /// Where each of them is, as far as the proposer knows it.
         places: Vec<Whereabouts>,
     },
     /// [`FormingMessage::Propose`] in a run whose schedule goes by links that members measure.
     ProposeLinked {
-        /// The round.
-        round: Round,
-        /// Raised with every proposer that failed before.
-        term: u8,
-        /// The members in `PeerId` order.
-        members: Vec<Member>,
+        /// The round's group.
+        proposed: Proposed,
         /// The rates of their links.
         links: AgreedLinks,
     },
@@ -502,14 +457,14 @@ impl FormingMessage {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Ready { .. } => "ready",
-            Self::Propose { .. } => "propose",
+            Self::Propose(_) => "propose",
             Self::Decline { .. } => "decline",
             Self::Behind { .. } => "behind",
             Self::SignedReady { .. } => "signed-ready",
-            Self::SignedPropose { .. } => "signed-propose",
+            Self::SignedPropose(_) => "signed-propose",
             Self::Joined { .. } => "joined",
             Self::Left { .. } => "left",
-            Self::Meet { .. } => "meet",
+            Self::Meet(_) => "meet",
             Self::Merge { .. } => "merge",
             Self::ProposePlaced { .. } => "propose-placed",
             Self::ProposeLinked { .. } => "propose-linked",
@@ -518,20 +473,57 @@ impl FormingMessage {
 
     pub(super) const fn round(&self) -> Round {
         match self {
+            Self::Propose(proposed)
+            | Self::ProposePlaced { proposed, .. }
+            | Self::ProposeLinked { proposed, .. } => proposed.round,
+            Self::SignedPropose(proposal) => proposal.round,
+            Self::Meet(head) => head.round,
             Self::Ready { round, .. }
-            | Self::Propose { round, .. }
             | Self::Decline { round, .. }
             | Self::Behind { round, .. }
             | Self::SignedReady { round, .. }
-            | Self::SignedPropose { round, .. }
             | Self::Joined { round, .. }
             | Self::Left { round, .. }
-            | Self::Meet { round, .. }
-            | Self::Merge { round, .. }
-            | Self::ProposePlaced { round, .. }
-            | Self::ProposeLinked { round, .. } => *round,
+            | Self::Merge { round, .. } => *round,
         }
     }
+}
+
+/// A group that a peer proposes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Proposed {
+    /// The round.
+    pub round: Round,
+    /// Raised with every proposer that failed before.
+    pub term: u8,
+    /// The members in `PeerId` order.
+    pub members: Vec<Member>,
+}
+
+/// A proposal of a group whose members sign.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Proposal {
+    /// The round.
+    pub round: Round,
+    /// Raised with every proposer that failed before.
+    pub term: u8,
+    /// Peers that take part in rounds, absent ones included: the quorum is of these.
+    pub seats: u16,
+    /// The anchor of all members.
+    pub anchor: Digest,
+    /// The members in `PeerId` order.
+    pub members: Vec<Seat>,
+}
+
+/// Where a peer has stopped for a merge.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// The round that it is in.
+    pub round: Round,
+    /// Hash of the anchor that opened it.
+    pub anchor: Digest,
+    /// Its branch.
+    pub branch: Branch,
 }
 
 /// One side of a merge.

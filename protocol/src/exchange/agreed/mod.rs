@@ -58,18 +58,22 @@ pub(in crate::exchange) use early::Early;
 pub(in crate::exchange) use electorate::ahead;
 pub(in crate::exchange) use fragment::FragmentRound;
 pub(crate) use gathered::admit;
-pub(in crate::exchange) use history::History;
+pub(crate) use history::History;
 pub use member::{Member, Said, Whereabouts};
-pub use message::{AgreedMessage, FormingMessage, FragmentMessage, MergeSide, Promise, Scoped};
-pub use signed_message::{Pledge, Seat, Seated, SignedGroup, SignedMessage, VoteCertificate};
+pub use message::{
+    AgreedMessage, FormingMessage, FragmentMessage, Head, MergeSide, Promise, Proposal, Proposed,
+    Scoped,
+};
+pub use signed_message::{
+    Pledge, Seat, Seated, SignedGroup, SignedMessage, Stated, VoteCertificate,
+};
 
-use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Ending, Exchange, Outcome, PastRounds, Signal};
+use crate::exchange::{Exchange, Outcome, Signal};
 use crate::{
-    FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, Round, SliceId, TrainSummary,
-    Wait, Weighing,
+    Ending, FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, Round, SliceId,
+    TrainSummary, Wait, Weighing,
 };
 use attendance::note_round;
 use electorate::Tellers;
@@ -234,21 +238,14 @@ impl Exchange for Agreed {
         match signal {
             Signal::Message { from, message } => result = self.message(cx, from, message),
             Signal::Arrived(arrived) => result = self.arrived(cx, arrived),
-            Signal::Pushed { to, slice, outcome } => self.fragments.pushed(cx, to, slice, outcome),
-            Signal::Fetched {
-                what: FetchId::Slice(slice),
-                digest,
-            } => {
+            Signal::Pushed(end) => self.fragments.pushed(cx, end),
+            Signal::Fetched { slice, digest } => {
                 let open = self.fragments.fetched(cx, slice, digest);
                 if !open && !self.history.keeps(&slice) {
                     cx.order(Order::Release { slice });
                 }
             }
-            Signal::FetchFailed {
-                what: FetchId::Slice(slice),
-            } => {
-                self.fragments.fetch_failed(cx, slice);
-            }
+            Signal::FetchFailed(slice) => self.fragments.fetch_failed(cx, slice),
             Signal::Done { order, done } => self.fragments.done(cx, order, done),
             Signal::Gone(peer) => {
                 self.grouping.joined.forget(peer);
@@ -265,7 +262,6 @@ impl Exchange for Agreed {
                 self.brought_together(cx, formed);
                 self.stop_forming(cx);
             }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
         }
         self.settle(cx);
         result
@@ -306,7 +302,7 @@ impl Exchange for Agreed {
         let void = |f: &FragmentRound| matches!(f.ending, Some(Ending::Void));
         let none = self.group.is_none() || all.iter().any(void);
         self.carried.ended(none);
-        self.grouping.end(cx, false);
+        self.grouping.end(cx);
         self.end_merge(cx);
         cx.timers.stop(Timer::Exchange);
         self.group = None;
@@ -322,11 +318,11 @@ impl Exchange for Agreed {
         self.group.as_ref().map(|group| group.tag)
     }
 
-    fn history(&self) -> Option<&dyn PastRounds> {
+    fn history(&self) -> Option<&History> {
         Some(&self.history)
     }
 
-    fn history_mut(&mut self) -> Option<&mut dyn PastRounds> {
+    fn history_mut(&mut self) -> Option<&mut History> {
         Some(&mut self.history)
     }
 

@@ -46,10 +46,10 @@
 //! those that sum up, and (n - k) M / (n^2 + k n - 2 k) at the others, because the former get no results.
 //! Here all members vote and hold the parameters, so all get the results, and rates differ.
 //!
-//! **Special cases:** between equal lines owners have equally many parts, up to one. With k = n equal parts
-//! are among the best whatever the rates are: the slowest must receive what it does not own and send what it
-//! owns to all, which takes least at M / n. So rates matter where few members own parts, and each of these
-//! sends the most.
+//! **Special cases:** between equal lines owners have equally many parts, up to one. With k = n equal parts are
+//! among the best whatever the rates are: the slowest must receive the parts that it does not own and send those
+//! that it owns to all, which takes least at M / n. So rates matter where few members own parts, and each of
+//! these sends the most.
 
 use super::group::Group;
 use crate::core::context::Context;
@@ -133,7 +133,7 @@ impl Span {
     }
 }
 
-/// The lines of a group, and what is dealt among its members.
+/// The lines of a group, and the parts that are dealt among its members.
 struct Deal<'a> {
     rates: &'a [u64],
     /// The order in which members of equal lines own parts.

@@ -3,8 +3,8 @@
 use super::ballot::ShardVersion;
 use super::group::Group;
 use crate::schedule::{LinkCodes, LinkPlan, Program, Role, Solution};
+use crate::sorted::SortedMap;
 use crate::{Digest, Event, Members, PeerId, Plan, Round, SliceMeta};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One fragment's way through a schedule.
@@ -30,7 +30,7 @@ pub(super) struct Work {
     /// The next value is being made.
     pub(super) busy: bool,
     /// Values of others, by member and stage: whose contributions are in them.
-    pub(super) arrived: BTreeMap<(usize, u8), Members>,
+    pub(super) arrived: SortedMap<(usize, u8), Members>,
     pub(super) left_out: Members,
     /// The version of the aggregate, as its owner made it.
     pub(super) told: Option<ShardVersion>,

@@ -36,8 +36,8 @@ use super::fragment::FragmentRound;
 use super::state::{Duty, FragmentStage, Pass, Progress, Task};
 use crate::core::context::Context;
 use crate::{
-    Attempt, Digest, Done, Members, Order, OrderId, Part, PeerId, Settlement, SliceId, Wait,
-    WorkError,
+    Attempt, Combination, Digest, Done, Members, Order, OrderId, Part, PeerId, Piece, Settlement,
+    SliceId, Source, Wait, WorkError,
 };
 
 impl FragmentRound {
@@ -93,22 +93,21 @@ impl FragmentRound {
         }
         let (fragment, of) = (self.scope.fragment, self.scope.cut());
         let (local, shard) = (shard, self.scope.numbered(shard));
-        let order = if merges {
-            Order::Average {
-                fragment,
-                shard,
-                of,
-                inputs,
-            }
-        } else {
-            Order::Reduce {
-                fragment,
-                shard,
-                of,
-                inputs,
-            }
+        let piece = Piece {
+            fragment,
+            shard,
+            of,
         };
-        self.order(cx, order, Task::Combine(local, attempt));
+        let how = if merges {
+            Combination::Average(inputs)
+        } else {
+            Combination::Reduce(inputs)
+        };
+        self.order(
+            cx,
+            Order::Combine { piece, how },
+            Task::Combine(local, attempt),
+        );
     }
 
     /// Slices of some members with their weights.
@@ -117,7 +116,7 @@ impl FragmentRound {
         set: Members,
         name: impl Fn(usize) -> SliceId,
     ) -> Vec<(SliceId, f64)> {
-        let weight = |i: usize| Some(self.scope.group.members.get(i)?.weight);
+        let weight = |i: usize| Some(self.scope.group.members.get(i)?.said.weight);
         let all = set.iter();
         all.filter_map(|i| Some((name(i), weight(i)?))).collect()
     }
@@ -262,7 +261,11 @@ impl FragmentRound {
         let note = self.scope.note_with(rows);
         let slice = self.own_aggregate(shard, attempt);
         let of = self.scope.cut();
-        let order = Order::Append { slice, of, note };
+        let order = Order::Encode {
+            slice,
+            of,
+            from: Source::Noted(note),
+        };
         self.order(cx, order, Task::Noted(shard, attempt));
     }
 
@@ -304,9 +307,9 @@ impl FragmentRound {
         let attempt = duty.attempt;
         let slice = self.own_aggregate(shard, attempt);
         let order = Order::Encode {
-            store: self.scope.reduction(shard),
             slice,
             of: self.scope.cut(),
+            from: Source::Store(self.scope.reduction(shard)),
         };
         self.order(cx, order, Task::Aggregate(shard, attempt));
     }
@@ -363,10 +366,10 @@ impl FragmentRound {
         attempt: Attempt,
         inputs: Vec<(SliceId, f64)>,
     ) {
-        let order = Order::EncodeBasis {
+        let order = Order::Encode {
             slice: self.scope.basis(shard, self.scope.group.me, attempt),
             of: self.scope.cut(),
-            inputs,
+            from: Source::Basis(inputs),
         };
         self.order(cx, order, Task::Basis(shard, attempt));
     }
@@ -404,7 +407,7 @@ impl FragmentRound {
         let allowed = cx.deadlines.allow(wait, members.iter().copied());
         match self.stage {
             FragmentStage::Collecting => {
-                cx.waited_in(fragment, wait, false);
+                cx.waited_in(fragment, wait);
                 self.deadline = cx.wait_in(fragment, wait, allowed);
             }
             FragmentStage::Repairing => self.wait_for_repair(cx, allowed),
@@ -446,10 +449,12 @@ impl FragmentRound {
     }
 
     fn encode_second(&mut self, cx: &mut Context, shard: u16, attempt: Attempt, owner: usize) {
-        let order = Order::EncodeSecond {
+        let order = Order::Encode {
             slice: self.scope.second(shard, self.scope.group.me, attempt),
             of: self.scope.cut(),
-            basis: self.scope.basis(shard, owner, attempt),
+            from: Source::Second {
+                basis: self.scope.basis(shard, owner, attempt),
+            },
         };
         self.order(cx, order, Task::Second(shard, attempt));
     }
@@ -515,11 +520,13 @@ impl FragmentRound {
             self.reduction.duties.remove(&shard);
             return;
         }
-        let order = Order::EncodeJoined {
+        let order = Order::Encode {
             slice: self.own_aggregate(shard, attempt),
             of: self.scope.cut(),
-            basis: self.scope.basis(shard, self.scope.group.me, attempt),
-            inputs,
+            from: Source::Joined {
+                basis: self.scope.basis(shard, self.scope.group.me, attempt),
+                inputs,
+            },
         };
         self.order(cx, order, Task::Aggregate(shard, attempt));
     }
@@ -544,7 +551,7 @@ impl FragmentRound {
         }
     }
 
-    /// Tells the codec if this peer's second contribution to a shard is not in what was decided.
+    /// Tells the codec if this peer's second contribution to a shard is not in the decided version.
     pub(super) fn settle_second(&self, cx: &mut Context, shard: u16, version: &ShardVersion) {
         let me = self.scope.group.me;
         let slice = self.scope.second(shard, me, version.attempt);

@@ -19,10 +19,10 @@ use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::limits::BALLOTS_MAX;
 use crate::rendezvous::rendezvous;
+use crate::sorted::SortedMap;
 use crate::{Attempt, Members, PeerError, PeerId, Wait};
 use core::time::Duration;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 impl FragmentRound {
     /// Asks for the next ballot.
@@ -71,7 +71,7 @@ impl FragmentRound {
 
     /// Starts the clock of the next step of a ballot.
     pub(super) fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
-        self.stop_waiting(cx, true);
+        self.stop_waiting(cx);
         let allowed = self.agreement.stretch(allowed, cx.deadlines.ceiling());
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Repair, allowed);
     }
@@ -292,7 +292,7 @@ impl FragmentRound {
         }
         self.agreement.coordination = Some(Coordination {
             ballot,
-            promises: BTreeMap::new(),
+            promises: SortedMap::new(),
             planned: false,
         });
         for (index, peer) in self.scope.group.others() {
@@ -425,7 +425,7 @@ impl FragmentRound {
     }
 
     /// A majority of a column is there, although too few of it promised in time: their own rows
-    /// may hold them up. A group of whole fragments formed a moment ago, so what is missing there is gone.
+    /// may hold them up. A group of whole fragments formed a moment ago, so a member missing there is gone.
     fn may_decide_later(&self, cx: &Context) -> bool {
         let others = self.scope.group.other_peers();
         let there = 1 + others.filter(|peer| cx.view.takes_part(*peer)).count();
@@ -437,7 +437,7 @@ impl FragmentRound {
         &self,
         cx: &Context,
         ballot: Ballot,
-        promises: &BTreeMap<usize, Promise>,
+        promises: &SortedMap<usize, Promise>,
     ) -> Vec<ShardPlan> {
         let group = &self.scope.group;
         let keep = |version: ShardVersion, holder: usize| ShardPlan::Keep {

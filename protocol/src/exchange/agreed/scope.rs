@@ -5,14 +5,14 @@ use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
 use crate::core::context::Context;
 use crate::data::Tally;
-use crate::exchange::{Ending, broke};
+use crate::exchange::broke;
 use crate::roll::RoundNote;
+use crate::sorted::SortedMap;
 use crate::{
-    Attempt, FragmentId, Members, Part, Passes, PeerError, PeerId, Round, Scoring, SliceId,
+    Attempt, Ending, FragmentId, Members, Part, Passes, PeerError, PeerId, Round, Scoring, SliceId,
     SliceMeta, StoreId, Tag, TallyEntry, Time,
 };
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 /// The subject of a fragment's round. But for weights and notes in a grid it never changes.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(super) struct Within {
     /// the bytes of its first part.
     pub(super) note: Option<Vec<u8>>,
     /// Where the column decides one: tallies of the contributions in the rows' means, by the rows' members.
-    pub(super) tallies: BTreeMap<usize, Vec<TallyEntry>>,
+    pub(super) tallies: SortedMap<usize, Vec<TallyEntry>>,
 }
 
 impl Scope {
@@ -239,7 +239,7 @@ impl Scope {
     /// Samples behind these members' contributions.
     pub(super) fn weight(&self, set: Members) -> f64 {
         let known = set.iter().filter_map(|i| self.group.members.get(i));
-        known.map(|member| member.weight).sum()
+        known.map(|member| member.said.weight).sum()
     }
 
     /// Versions of this number stand for all parts or, with none, for a void round.

@@ -4,23 +4,12 @@
 use super::electorate::{can_propose, is_away, seats};
 use super::group::{Formed, Group};
 use super::grouping::Grouping;
-use super::message::FormingMessage;
+use super::message::{FormingMessage, Proposal};
 use super::signed_message::{Seat, SignedGroup};
 use crate::core::context::Context;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::rendezvous::rendezvous;
-use crate::{Digest, GroupTag, PeerId, Round, Signature};
-
-/// A proposal of a group whose members sign.
-#[derive(Clone, Debug)]
-pub(super) struct Proposal {
-    pub(super) round: Round,
-    pub(super) term: u8,
-    /// Peers that take part in rounds, absent ones included.
-    pub(super) seats: u16,
-    pub(super) anchor: Digest,
-    pub(super) members: Vec<Seat>,
-}
+use crate::{GroupTag, PeerId, Signature};
 
 impl Proposal {
     /// The group that it proposes; `None` if this peer is not in it.
@@ -59,16 +48,6 @@ impl Proposal {
                 ready,
             };
             cx.send(peer, left);
-        }
-    }
-
-    fn message(&self) -> FormingMessage {
-        FormingMessage::SignedPropose {
-            round: self.round,
-            term: self.term,
-            seats: self.seats,
-            anchor: self.anchor,
-            members: self.members.clone(),
         }
     }
 }
@@ -122,9 +101,9 @@ impl Grouping {
             return Formed::NoGroup;
         };
         for (_, peer) in group.others() {
-            cx.send(peer, proposal.message());
+            cx.send(peer, FormingMessage::SignedPropose(proposal.clone()));
         }
-        self.form(cx, group, false)
+        self.form(cx, group)
     }
 
     /// Somebody proposes a group with the statements of its members.
@@ -143,7 +122,7 @@ impl Grouping {
             let group = proposal.group(cx);
             if let Some(group) = group.filter(|group| !self.left.contains(&group.tag)) {
                 self.proposer = Some(from);
-                return self.form(cx, group, false);
+                return self.form(cx, group);
             }
         }
         if self.active() && due {

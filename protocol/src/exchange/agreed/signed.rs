@@ -1,8 +1,8 @@
 //! Agreement in groups that survive liars, on one fragment: votes, locks and what they decide, then promises and
 //! proposals in ballots above zero, at a member and at the coordinator.
 //!
-//! What may be signed and what it decides is in `rule`; what this member has signed and heard is in `testimony`.
-//! The rest of a fragment's round, such as contributions, aggregates and fetches, is as in other groups.
+//! The rules of signing and deciding are in `rule`; the statements that this member has signed and heard are in
+//! `testimony`. Contributions, aggregates, fetches and the rest of a fragment's round are as in other groups.
 
 use super::ballot::{Held, ShardPlan, ShardVersion, Versions};
 use super::decision::proven;
@@ -10,20 +10,20 @@ use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Promise, Scoped};
 use super::rule::{Choice, Claim, Ledger, choose, justified};
 use super::scope::Scope;
-use super::signed_message::{Pledge, SignedMessage, VoteCertificate};
+use super::signed_message::{Pledge, SignedMessage, Stated, VoteCertificate};
 use super::state::FragmentStage;
 use super::testimony::{Testimony, by_peer, read, statement};
 use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::limits::{BALLOTS_UNTIL_VOID, LOCK_AFTER_MIN};
+use crate::sorted::SortedMap;
 use crate::{Attempt, Digest, Members, PeerError, PeerId, Signature, Wait};
-use std::collections::BTreeMap;
 
 /// The place of a signature of this peer.
 const MINE: Signature = Signature::BLANK;
 
 impl FragmentRound {
-    /// The signed side of the agreement, and what it is about. Where messages, votes and deadlines come in it is
+    /// The signed side of the agreement, and its scope. Where messages, votes and deadlines come in it is
     /// asked once whether members sign; what follows from them here is reached in no other group.
     fn sealed(&mut self) -> (&mut Testimony, &Scope) {
         let signed = self.agreement.signed.as_deref_mut();
@@ -44,22 +44,8 @@ impl FragmentRound {
             return Ok(());
         };
         match message {
-            SignedMessage::Vote {
-                ballot,
-                value,
-                versions,
-                signature,
-            }
-            | SignedMessage::Lock {
-                ballot,
-                value,
-                versions,
-                signature,
-            } => {
-                let locks = matches!(message, SignedMessage::Lock { .. });
-                let named = (*ballot, *value);
-                self.on_testimony(cx, index, named, versions, (locks, *signature))
-            }
+            SignedMessage::Vote(said) => self.on_testimony(cx, index, said, false),
+            SignedMessage::Lock(said) => self.on_testimony(cx, index, said, true),
             SignedMessage::Prepare { ballot } => {
                 self.asked_for(cx, index, *ballot);
                 Ok(())
@@ -124,12 +110,12 @@ impl FragmentRound {
         signed.ledger.vote(ballot, value);
         signed.ledger.heard_vote(me, ballot, value, MINE);
         signed.known.insert(value, versions.clone());
-        let vote = SignedMessage::Vote {
+        let vote = SignedMessage::Vote(Stated {
             ballot,
             value,
             versions,
             signature: MINE,
-        };
+        });
         signed.say(cx, scope, None, vote);
         signed.show_votes(cx, scope, ballot, me);
     }
@@ -140,17 +126,18 @@ impl FragmentRound {
         &mut self,
         cx: &mut Context,
         index: usize,
-        (ballot, value): (u8, Digest),
-        versions: &[ShardVersion],
-        (locks, signature): (bool, Signature),
+        said: &Stated,
+        locks: bool,
     ) -> Result<(), PeerError> {
+        let (ballot, value, versions) = (said.ballot, said.value, &said.versions);
         let fits = self.scope.may_decide(versions.len());
         let (signed, scope) = self.sealed();
         if !fits || signed.value(versions) != value {
             return broke("a vote whose value is not that of its versions");
         }
-        let said = (statement(locks, ballot, value), signature);
-        if signed.compare(cx, scope, index, said) {
+        let signature = said.signature;
+        let saying = (statement(locks, ballot, value), signature);
+        if signed.compare(cx, scope, index, saying) {
             return Ok(());
         }
         if locks {
@@ -158,7 +145,7 @@ impl FragmentRound {
         } else {
             signed.ledger.heard_vote(index, ballot, value, signature);
         }
-        signed.known.insert(value, versions.to_vec());
+        signed.known.insert(value, versions.clone());
         // Another member misses votes: there is no point in waiting longer.
         signed.overdue |= locks;
         if !locks && ballot == 0 {
@@ -218,17 +205,17 @@ impl FragmentRound {
             .ledger
             .heard_lock(scope.group.me, ballot, value, MINE);
         let versions = signed.known.get(&value).cloned().unwrap_or_default();
-        let lock = SignedMessage::Lock {
+        let lock = SignedMessage::Lock(Stated {
             ballot,
             value,
             versions,
             signature: MINE,
-        };
+        });
         signed.say(cx, scope, None, lock);
         self.decide(cx);
     }
 
-    /// Takes over what is decided here; true if anything is.
+    /// Takes over a decision of the ledger whose versions are known. Returns `true` if there is one.
     fn decide(&mut self, cx: &mut Context) -> bool {
         let (signed, scope) = self.sealed();
         let Some(decision) = signed.ledger.decided() else {
@@ -423,7 +410,7 @@ impl FragmentRound {
         if ballot == 0 || signed.coordinator(ballot) != index {
             return broke("a repair of a ballot that its sender does not coordinate");
         }
-        let claims: Option<BTreeMap<usize, Claim<Digest>>> = pledges
+        let claims: Option<SortedMap<usize, Claim<Digest>>> = pledges
             .iter()
             .map(|pledge| Some((group.index(pledge.by)?, Testimony::claim(pledge))))
             .collect();
@@ -548,7 +535,7 @@ impl FragmentRound {
             return Ok(());
         }
         // It signs nothing below any more, and its last promise is the one that counts.
-        for (_, lead) in signed.leads.range_mut(..ballot) {
+        for (_, lead) in signed.leads.iter_mut().filter(|(led, _)| **led < ballot) {
             lead.pledges.remove(&index);
             lead.held.remove(&index);
         }
@@ -658,7 +645,7 @@ impl FragmentRound {
         Some((number, pledges, shards))
     }
 
-    /// A member that has voted for what is kept: another one in every ballot, because one that lies may not
+    /// A member that has voted for the value that is kept: another one in every ballot, because a liar may not
     /// serve it.
     fn holder_of(&self, signed: &Testimony, ballot: u8, value: Digest) -> PeerId {
         let voters: Members = signed.ledger.voters_for(&value).collect();

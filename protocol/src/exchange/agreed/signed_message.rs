@@ -1,6 +1,6 @@
 //! Messages of groups that survive liars. Their signatures leave blank: the sender's host fills them
 //! in, and the receiver's host checks them before the peer sees the message.
-//! The group as its members have signed it is among them, so that anyone can check what it decided.
+//! The group as its members have signed it is among them, so that anyone can check its decision.
 
 use super::ballot::{Held, ShardPlan, ShardVersion};
 use super::member::{Member, cap};
@@ -52,42 +52,37 @@ pub struct Pledge {
     pub signature: Signature,
 }
 
+/// A vote, or a lock, of one member.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stated {
+    /// In which ballot.
+    pub ballot: u8,
+    /// The value that stands for the versions.
+    pub value: Digest,
+    /// Shard by shard.
+    pub versions: Vec<ShardVersion>,
+    /// The sender's.
+    pub signature: Signature,
+}
+
 /// What members of a group that survives liars say about one fragment. Empty versions stand for a
 /// void round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SignedMessage {
     /// The sender holds all shards in these versions and votes for them.
-    Vote {
-        /// In which ballot.
-        ballot: u8,
-        /// The value that stands for the versions.
-        value: Digest,
-        /// Shard by shard.
-        versions: Vec<ShardVersion>,
-        /// The sender's.
-        signature: Signature,
-    },
+    Vote(Stated),
     /// The sender has seen a quorum of equal votes.
-    Lock {
-        /// In which ballot.
-        ballot: u8,
-        /// The value that stands for the versions.
-        value: Digest,
-        /// Shard by shard.
-        versions: Vec<ShardVersion>,
-        /// The sender's.
-        signature: Signature,
-    },
+    Lock(Stated),
     /// The sender's wait has ended: it promises this ballot to its coordinator, and asks the others to.
     Prepare {
         /// The ballot.
         ballot: u8,
     },
-    /// The sender signs nothing below a ballot any more, and says what it has.
+    /// The sender signs nothing below a ballot any more, and names its vote, its certificate and its aggregates.
     Promise {
         /// The ballot.
         ballot: u8,
-        /// What it signs.
+        /// The promise with its signature.
         pledge: Box<Pledge>,
         /// The highest certificate, where the pledge names one.
         certificate: Option<Box<VoteCertificate>>,
@@ -218,8 +213,8 @@ impl SignedMessage {
     /// The message's name.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Vote { .. } => "signed-vote",
-            Self::Lock { .. } => "lock",
+            Self::Vote(_) => "signed-vote",
+            Self::Lock(_) => "lock",
             Self::Prepare { .. } => "signed-prepare",
             Self::Promise { .. } => "signed-promise",
             Self::Repair { .. } => "signed-repair",
@@ -232,30 +227,20 @@ impl SignedMessage {
     pub(super) const fn asks(&self) -> bool {
         matches!(
             self,
-            Self::Promise { .. } | Self::Prepare { .. } | Self::Lock { .. }
+            Self::Promise { .. } | Self::Prepare { .. } | Self::Lock(_)
         )
     }
 
     /// Every signature in it, with its statement.
     pub(super) fn signed(&mut self, run: &RunId, from: PeerId, place: Place) -> Vec<Signed<'_>> {
         match self {
-            Self::Vote {
-                ballot,
-                value,
-                signature,
-                ..
-            } => {
-                let vote = Statement::Vote(place, *ballot, *value);
-                vec![signed(run, from, &vote, signature)]
+            Self::Vote(said) => {
+                let vote = Statement::Vote(place, said.ballot, said.value);
+                vec![signed(run, from, &vote, &mut said.signature)]
             }
-            Self::Lock {
-                ballot,
-                value,
-                signature,
-                ..
-            } => {
-                let lock = Statement::Lock(place, *ballot, *value);
-                vec![signed(run, from, &lock, signature)]
+            Self::Lock(said) => {
+                let lock = Statement::Lock(place, said.ballot, said.value);
+                vec![signed(run, from, &lock, &mut said.signature)]
             }
             Self::Prepare { .. } => Vec::new(),
             Self::Promise {
@@ -310,14 +295,9 @@ impl SignedMessage {
         let of = |number: u8| check::ok(number < BALLOTS_SIGNED_MAX, "ballot");
         let few = |count: usize| check::ok(count <= GROUP_MEMBERS_MAX, "signatures");
         match self {
-            Self::Vote {
-                ballot, versions, ..
-            }
-            | Self::Lock {
-                ballot, versions, ..
-            } => {
-                of(*ballot)?;
-                check::shards(versions.len())
+            Self::Vote(said) | Self::Lock(said) => {
+                of(said.ballot)?;
+                check::shards(said.versions.len())
             }
             Self::Prepare { ballot } => of(*ballot),
             Self::Promise {

@@ -2,9 +2,9 @@
 //! gives, and the slices that it holds.
 
 use super::ballot::ShardVersion;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{Attempt, Digest, Members, OrderId, PeerId, Score, Scores, SliceId, SliceMeta, Time};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// An order whose answer is awaited.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(super) enum Task {
     Value(u16),
     /// Put a member's contribution aside to be measured; none: the anchor.
     Stage(Option<u16>),
-    /// Measure what was put aside.
+    /// Measure the loss of the parameters that were put aside.
     Measure(Option<u16>),
     /// Read what a member says, by its part.
     Read(u16),
@@ -57,34 +57,34 @@ pub(super) struct Target {
 #[derive(Debug, Default)]
 pub(super) struct Reduction {
     /// Orders whose answers are awaited.
-    pub(super) tasks: BTreeMap<OrderId, Task>,
+    pub(super) tasks: SortedMap<OrderId, Task>,
     /// Encoded bytes of this peer's contribution to each shard.
-    pub(super) encoded: BTreeMap<u16, u64>,
+    pub(super) encoded: SortedMap<u16, u64>,
     /// Whose contributions are here, shard by shard.
-    pub(super) here: BTreeMap<u16, Members>,
+    pub(super) here: SortedMap<u16, Members>,
     /// Shards this peer reduces.
-    pub(super) duties: BTreeMap<u16, Duty>,
+    pub(super) duties: SortedMap<u16, Duty>,
     /// Whose second contributions are here, by shard and attempt.
-    pub(super) seconds: BTreeMap<(u16, Attempt), Members>,
+    pub(super) seconds: SortedMap<(u16, Attempt), Members>,
     /// Bases that are here and not answered: of each shard by attempt and owner.
-    pub(super) bases: BTreeMap<(u16, Attempt), PeerId>,
+    pub(super) bases: SortedMap<(u16, Attempt), PeerId>,
     /// The evaluation of contributions, where they are scored.
     pub(super) scoring: ScoringState,
 }
 
-/// The slices of a fragment: what the Executor holds, what is pushed and what is fetched.
+/// The slices of a fragment: those that the Executor holds, those pushed and those fetched.
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
     /// Slices whose bytes the Executor holds for this exchange.
-    pub(super) slices: BTreeSet<SliceId>,
-    /// The headers of what was pushed, to push it again.
-    pub(super) metas: BTreeMap<SliceId, SliceMeta>,
+    pub(super) slices: SortedSet<SliceId>,
+    /// The headers of pushed slices, to push them again.
+    pub(super) metas: SortedMap<SliceId, SliceMeta>,
     /// Repeated pushes of a slice to a peer.
-    pub(super) retries: BTreeMap<(PeerId, SliceId), u8>,
+    pub(super) retries: SortedMap<(PeerId, SliceId), u8>,
     /// Fetches under way.
-    pub(super) fetching: BTreeSet<SliceId>,
+    pub(super) fetching: SortedSet<SliceId>,
     /// Digest of each part that its first owner sent this peer itself.
-    pub(super) given: BTreeMap<u16, Digest>,
+    pub(super) given: SortedMap<u16, Digest>,
     /// Members whose bytes had not all come when a wait for them ended.
     pub(super) overdue: Members,
     /// Searches for decided slices that this peer lacks.
@@ -158,11 +158,11 @@ pub(super) struct ScoringState {
     /// The loss at the anchor.
     pub(super) before: Option<f64>,
     /// This peer's scores.
-    pub(super) own: BTreeMap<usize, Score>,
+    pub(super) own: SortedMap<usize, Score>,
     pub(super) began: Time,
     pub(super) took: Duration,
     /// Decided scores that are being read; `None` until that begins.
-    pub(super) unread: Option<BTreeSet<u16>>,
+    pub(super) unread: Option<SortedSet<u16>>,
     /// The members' scores.
-    pub(super) said: BTreeMap<PeerId, Scores>,
+    pub(super) said: SortedMap<PeerId, Scores>,
 }

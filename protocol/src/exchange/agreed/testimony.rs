@@ -1,6 +1,6 @@
 //! What one member has signed and heard in the agreement on one fragment.
 //!
-//! Members that contradict themselves are found here: what a member signed is compared with what it signed before,
+//! Members that contradict themselves are found here: each statement of a member is compared with its earlier ones,
 //! and members whose votes differ show each other the votes that they have. A liar that gives every
 //! receiver another vote is found out then.
 
@@ -13,9 +13,9 @@ use super::signed_message::{Pledge, SignedMessage, VoteCertificate};
 use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::limits::{BALLOTS_SIGNED_MAX, BALLOTS_SIGNED_MIN};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::Held;
 use crate::{Digest, Members, PeerError, PeerId, Proof, Saying, Signature, Time};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Doublings of the waits at most.
 const PATIENCE_DOUBLINGS_MAX: usize = 4;
@@ -23,10 +23,10 @@ const PATIENCE_DOUBLINGS_MAX: usize = 4;
 /// A ballot that this peer coordinates, or could.
 #[derive(Debug, Default)]
 pub(super) struct Lead {
-    pub(super) pledges: BTreeMap<usize, Pledge>,
-    pub(super) held: BTreeMap<usize, Vec<Held>>,
+    pub(super) pledges: SortedMap<usize, Pledge>,
+    pub(super) held: SortedMap<usize, Vec<Held>>,
     /// The certificates that the promises name.
-    pub(super) certificates: BTreeMap<(u8, Digest), VoteCertificate>,
+    pub(super) certificates: SortedMap<(u8, Digest), VoteCertificate>,
     /// The proposal is made. A second one would be refused.
     pub(super) planned: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct Statements {
 pub(super) struct Testimony {
     pub(super) ledger: Ledger<Digest, Signature>,
     /// The versions behind values. Bounded: one for each statement that counts.
-    pub(super) known: BTreeMap<Digest, Versions>,
+    pub(super) known: SortedMap<Digest, Versions>,
     /// A quorum has joined the group. Before, this member signs nothing.
     pub(super) joined: bool,
     /// Time at which this member locks although votes are missing.
@@ -55,16 +55,16 @@ pub(super) struct Testimony {
     /// Votes are overdue.
     pub(super) overdue: bool,
     /// Ballots whose votes differ and were shown to the others.
-    pub(super) shown: BTreeSet<u8>,
+    pub(super) shown: SortedSet<u8>,
     /// The ballot in which a void round is voted for.
     pub(super) void: Option<u8>,
     /// The ballots that this peer coordinates or was sent promises for, none below the one it leads. Bounded:
     /// of each member the last promise counts.
-    pub(super) leads: BTreeMap<u8, Lead>,
+    pub(super) leads: SortedMap<u8, Lead>,
     /// The ballot that this peer leads.
     pub(super) led: u8,
     /// The highest ballot that each member has asked for.
-    wishes: BTreeMap<usize, u8>,
+    wishes: SortedMap<usize, u8>,
     /// Statements that are repeated if they are not answered.
     pub(super) statements: Statements,
     /// No ballot is left.
@@ -93,15 +93,15 @@ impl Testimony {
                 quorum: group.quorum,
                 liars: sealed.liars,
             }),
-            known: BTreeMap::new(),
+            known: SortedMap::new(),
             joined: false,
             lock_at: None,
             overdue: false,
-            shown: BTreeSet::new(),
+            shown: SortedSet::new(),
             void: None,
-            leads: BTreeMap::new(),
+            leads: SortedMap::new(),
             led: 0,
-            wishes: BTreeMap::new(),
+            wishes: SortedMap::new(),
             statements: Statements::default(),
             spent: false,
             proof: None,
@@ -136,13 +136,13 @@ impl Testimony {
         1 << turns.min(PATIENCE_DOUBLINGS_MAX)
     }
 
-    /// The ballot that this peer leads, with what it was promised.
+    /// The ballot that this peer leads, with the promises to it.
     pub(super) fn lead(&self) -> Option<(u8, &Lead)> {
         let lead = self.leads.get(&self.led)?;
         Some((self.led, lead))
     }
 
-    /// What was said belongs to a ballot below.
+    /// Forgets the statements: they belong to a ballot below.
     pub(super) fn begins_ballot(&mut self) {
         self.statements = Statements::default();
     }
@@ -379,7 +379,7 @@ pub(super) fn read(
     Some(Certificate {
         ballot: shown.ballot,
         value: shown.value,
-        votes: votes.collect::<Option<BTreeMap<usize, Signature>>>()?,
+        votes: votes.collect::<Option<SortedMap<usize, Signature>>>()?,
     })
 }
 
@@ -395,7 +395,7 @@ pub(super) fn write(group: &Group, known: &Certificate<Digest, Signature>) -> Vo
 /// Signatures by peer.
 pub(super) fn by_peer(
     group: &Group,
-    signatures: &BTreeMap<usize, Signature>,
+    signatures: &SortedMap<usize, Signature>,
 ) -> Vec<(PeerId, Signature)> {
     let all = signatures.iter();
     all.map(|(index, signature)| (group.peer(*index), *signature))

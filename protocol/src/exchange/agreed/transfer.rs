@@ -1,4 +1,4 @@
-//! Slices of one fragment's round on their way: what arrives, what is pushed, and in which order, and what is fetched.
+//! Slices of one fragment's round on their way: arrivals, pushes with their order, and fetches.
 
 use super::EXCHANGE;
 use super::ballot::ShardVersion;
@@ -7,7 +7,7 @@ use super::state::FragmentStage;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::sends::{SendTurn, Waiting};
-use crate::exchange::{Arrived, broke, foreign_tag};
+use crate::exchange::{Arrived, PushEnd, broke, foreign_tag};
 use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
 use crate::{
     Attempt, Digest, Layers, Members, Output, Part, PeerError, PeerId, PushOutcome, SliceId,
@@ -53,7 +53,7 @@ impl FragmentRound {
                 self.transfers.slices.insert(slice);
                 self.pipeline_came(cx, index, slice, Members::one(index));
                 if let Tag::RowMean { weight, .. } = meta.tag {
-                    self.scope.group.members[index].weight = weight;
+                    self.scope.group.members[index].said.weight = weight;
                 }
                 let part = self.scope.part_of(&slice);
                 *self.reduction.here.entry(part).or_default() |= Members::one(index);
@@ -218,13 +218,8 @@ impl FragmentRound {
     }
 
     /// A push ended. One that certainly failed is repeated while it can still help.
-    pub(in crate::exchange) fn pushed(
-        &mut self,
-        cx: &mut Context,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
+    pub(in crate::exchange) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
+        let PushEnd { to, slice, outcome } = end;
         // The exchange may have ended here while others still lack this aggregate.
         let open = self.transfers.slices.contains(&slice)
             && (!self.over() || slice.part == Part::Aggregate);

@@ -1,7 +1,7 @@
 //! Agreement: a strict majority of the group must hold, and vote for, the same versions.
 //!
-//! What was promised, voted and decided is in `agreement`. Here a fragment's round hears its members, votes, fetches
-//! what it lacks of the decided versions, and ends. This is where it asks whether members sign: in groups that
+//! Promises, votes and the decision are in `agreement`. Here a fragment's round hears its members, votes, fetches the
+//! slices that it lacks of the decided versions, and ends. This is where it asks whether members sign: in groups that
 //! survive liars they vote in `signed`, in others here and in `repair`.
 
 use super::ballot::{Ballot, ShardVersion, Versions, vote_of};
@@ -174,7 +174,7 @@ impl FragmentRound {
         }
     }
 
-    /// Tells a member what it asks for: the versions that a value stands for, or how the exchange ended.
+    /// Answers a member's question: with the versions that a value stands for, or with the decision.
     fn answer(&self, cx: &mut Context, from: PeerId, body: &FragmentMessage) {
         let answer = match body {
             FragmentMessage::Query { value } => self.own_vote(*value).or_else(|| self.decision()),
@@ -237,7 +237,7 @@ impl FragmentRound {
         };
         let lacking = self.lacking(&versions);
         if lacking.is_empty() {
-            self.stop_waiting(cx, false);
+            self.stop_waiting(cx);
             self.apply(cx, number, &versions);
             return;
         }
@@ -267,7 +267,7 @@ impl FragmentRound {
         let told_by = self.agreement.told_by.filter(|p| !holders.contains(p));
         let holders: Vec<PeerId> = holders.into_iter().chain(told_by).collect();
         self.transfers.searches += 1;
-        self.stop_waiting(cx, true);
+        self.stop_waiting(cx);
         let next = holders.get(usize::from(self.transfers.searches) % holders.len().max(1));
         let Some(holder) = next.filter(|_| self.transfers.searches <= SEARCHES_MAX) else {
             let first = holders.first().copied();

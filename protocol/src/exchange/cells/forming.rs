@@ -8,9 +8,9 @@
 use crate::core::context::Context;
 use crate::limits::{CELL_FORMING_WAITS_MAX, GROUP_MEMBERS_MAX};
 use crate::rendezvous::rendezvous;
+use crate::sorted::SortedSet;
 use crate::{PeerId, Time, Wait};
 use core::time::Duration;
-use std::collections::BTreeSet;
 
 /// The slot of the rendezvous hash that picks who forms a cell. Lower ones pick other things.
 const SLOT: u8 = 4;
@@ -30,10 +30,10 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Forming {
     /// The others that the roll deals into the cell.
-    mates: BTreeSet<PeerId>,
-    ready: BTreeSet<PeerId>,
+    mates: SortedSet<PeerId>,
+    ready: SortedSet<PeerId>,
     /// Mates that are in another cell or round, or did not come in time.
-    out: BTreeSet<PeerId>,
+    out: SortedSet<PeerId>,
     since: Time,
     allowed: Duration,
     deadline: Time,
@@ -45,7 +45,11 @@ pub(super) struct Forming {
 
 impl Forming {
     /// Begins once this peer has trained; `ready` have said that they are, before.
-    pub(super) fn new(cx: &mut Context, mates: BTreeSet<PeerId>, ready: BTreeSet<PeerId>) -> Self {
+    pub(super) fn new(
+        cx: &mut Context,
+        mates: SortedSet<PeerId>,
+        ready: SortedSet<PeerId>,
+    ) -> Self {
         for peer in &ready {
             // It waited for this peer.
             cx.deadlines.record(Wait::Group, *peer, Duration::ZERO);
@@ -55,7 +59,7 @@ impl Forming {
         Self {
             ready: ready.intersection(&mates).copied().collect(),
             mates,
-            out: BTreeSet::new(),
+            out: SortedSet::new(),
             since: cx.now,
             allowed,
             deadline: cx.wait(Wait::Group, allowed),
@@ -66,11 +70,6 @@ impl Forming {
 
     pub(super) const fn deadline(&self) -> Time {
         self.deadline
-    }
-
-    /// A deadline has passed.
-    pub(super) const fn is_late(&self) -> bool {
-        self.expired > 0
     }
 
     /// The mates, whether or not they are there.
@@ -91,7 +90,7 @@ impl Forming {
             self.out.remove(&peer);
             if self.first(cx) == peer {
                 // Its own deadline begins now.
-                cx.waited(Wait::Group, false);
+                cx.waited(Wait::Group);
                 let allowed = self.allowed + cx.deadlines.answer();
                 self.deadline = cx.wait(Wait::Group, allowed);
             }
@@ -99,7 +98,7 @@ impl Forming {
     }
 
     /// When this peer began to wait, and the mates that were ready since.
-    pub(super) fn over(self) -> (Time, BTreeSet<PeerId>) {
+    pub(super) fn over(self) -> (Time, SortedSet<PeerId>) {
         (self.since, self.ready)
     }
 
@@ -116,7 +115,7 @@ impl Forming {
         self.leave_out(peer);
         if first == peer {
             self.succeeded = self.expired + 1;
-            cx.waited(Wait::Group, self.is_late());
+            cx.waited(Wait::Group);
             let answer = cx.deadlines.answer();
             self.deadline = cx.wait(Wait::Group, answer);
         }
@@ -185,7 +184,7 @@ impl Forming {
         self.out.clear();
         // Nothing follows before the deadline, unless one of them comes.
         (self.expired, self.succeeded) = (0, 1);
-        cx.waited(Wait::Group, true);
+        cx.waited(Wait::Group);
         let answer = cx.deadlines.answer();
         self.deadline = cx.wait(Wait::Group, answer);
     }

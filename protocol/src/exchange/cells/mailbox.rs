@@ -2,7 +2,6 @@
 
 use super::{CellsExchange, CellsMessage};
 use crate::core::context::Context;
-use crate::exchange::PastRounds;
 use crate::exchange::agreed::Scoped;
 use crate::exchange::{Arrived, broke, foreign_tag};
 use crate::limits::{EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};

@@ -17,7 +17,7 @@
 //! all peers know it. Where one does not, the peers of the cell differ in a member: [`forming::Forming`]
 //! leaves that one out, and the others go on.
 //!
-//! | what fails | what it costs |
+//! | failure | cost |
 //! |---|---|
 //! | a member before it is ready | nothing if its link is down; else one deadline for its cell |
 //! | a member later | one ballot of its cell |
@@ -33,22 +33,21 @@ mod news;
 
 pub use message::CellsMessage;
 
-use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::agreed::{AgreedMessage, CellRound, Early, History};
 use crate::exchange::{
-    Ending, Exchange, ExchangeMessage, GridMessage, Outcome, Signal, broke, foreign_message,
+    Exchange, ExchangeMessage, GridMessage, Outcome, Signal, broke, foreign_message,
 };
 use crate::limits::{CELL_ALONE_ROUNDS, CELL_SEAT_KEPT, EARLY_MESSAGES_MAX, ROLL_PEERS_MAX};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
 use crate::{
-    Dealing, FragmentId, GroupTag, Order, PeerError, PeerId, RollSeat, Round, SliceId, Time,
-    TrainSummary, Wait,
+    Dealing, Ending, FragmentId, GroupTag, Order, PeerError, PeerId, RollSeat, Round, SliceId,
+    Time, TrainSummary, Wait,
 };
 use forming::{Forming, Step};
 use news::News;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of this exchange in errors.
 const EXCHANGE: &str = "means over cells";
@@ -61,18 +60,18 @@ const BEHIND: u64 = 1;
 pub(crate) struct CellsExchange {
     news: News,
     /// The other peers of the round's cell, from the roll; none between rounds.
-    mates: Option<BTreeSet<PeerId>>,
+    mates: Option<SortedSet<PeerId>>,
     forming: Option<Forming>,
     cell: Option<CellRound>,
     early: Early,
     early_ready: EarlyReady,
     /// Mates without a link, with when that was noticed.
-    down: BTreeMap<PeerId, Time>,
+    down: SortedMap<PeerId, Time>,
     history: History,
     /// The last round that this peer was ready in, and since when.
     last: Option<(Round, Time)>,
     /// The mates that said then that they were ready.
-    heard: BTreeSet<PeerId>,
+    heard: SortedSet<PeerId>,
     /// The round goes on without others, which the peer has not been told.
     alone: bool,
     /// Rounds that this peer went alone though others go on.
@@ -129,7 +128,7 @@ impl CellsExchange {
         let Some(forming) = self.forming.take() else {
             return;
         };
-        cx.waited(Wait::Group, forming.is_late());
+        cx.waited(Wait::Group);
         // The others in the cell must not count on this peer in another one.
         let (round, now) = (cx.round, cx.round);
         let others = forming.mates().filter(|peer| !members.contains(peer));
@@ -249,24 +248,19 @@ impl Exchange for CellsExchange {
         match signal {
             Signal::Message { from, message } => result = self.message(cx, from, message),
             Signal::Arrived(arrived) => result = self.arrived(cx, arrived),
-            Signal::Pushed { to, slice, outcome } => {
+            Signal::Pushed(end) => {
                 if let Some(cell) = &mut self.cell {
-                    cell.fragments.pushed(cx, to, slice, outcome);
+                    cell.fragments.pushed(cx, end);
                 }
             }
-            Signal::Fetched {
-                what: FetchId::Slice(slice),
-                digest,
-            } => {
+            Signal::Fetched { slice, digest } => {
                 let cell = self.cell.as_mut();
                 let taken = cell.is_some_and(|cell| cell.fragments.fetched(cx, slice, digest));
                 if !taken && !self.history.keeps(&slice) {
                     cx.order(Order::Release { slice });
                 }
             }
-            Signal::FetchFailed {
-                what: FetchId::Slice(slice),
-            } => {
+            Signal::FetchFailed(slice) => {
                 if let Some(cell) = &mut self.cell {
                     cell.fragments.fetch_failed(cx, slice);
                 }
@@ -287,7 +281,7 @@ impl Exchange for CellsExchange {
                     cell.fragments.timeout(cx);
                 }
             }
-            Signal::Heard(_) | Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
+            Signal::Heard(_) => {}
         }
         self.settle(cx);
         result
@@ -455,11 +449,11 @@ impl CellsExchange {
 
 /// Peers that were ready for a round before this one was.
 #[derive(Debug, Default)]
-pub(super) struct EarlyReady(BTreeSet<(Round, PeerId)>);
+pub(super) struct EarlyReady(SortedSet<(Round, PeerId)>);
 
 impl EarlyReady {
     /// The peers that were ready for a round before this one.
-    pub(super) fn of(&self, round: Round) -> BTreeSet<PeerId> {
+    pub(super) fn of(&self, round: Round) -> SortedSet<PeerId> {
         let ready = self.0.iter().filter(|(of, _)| *of == round);
         ready.map(|(_, peer)| *peer).collect()
     }

@@ -18,12 +18,12 @@
 //! **Source:** Zhao et al. 2019, "Dynamic stale synchronous parallel distributed training for deep
 //! learning", section IV, whose server asks when the slowest is expected next from its last two
 //! pushes, and grants the number of further rounds that makes the wait for that push the shortest.
-//! There a peer is granted more whenever it has used up what it was granted, and the upper bound is
+//! There a peer is granted more rounds whenever it has used up its grant, and the upper bound is
 //! not kept; here it is, and every peer decides for itself.
 
+use crate::sorted::SortedMap;
 use crate::{LeadPlan, PeerId, Round, Time};
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 /// Progress of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) struct Progress {
 
 /// Progress of all others, as this peer heard it.
 #[derive(Debug, Default)]
-pub(super) struct Paces(BTreeMap<PeerId, Progress>);
+pub(super) struct Paces(SortedMap<PeerId, Progress>);
 
 impl Paces {
     /// A peer says which round it is in.
@@ -62,8 +62,8 @@ impl Paces {
         }
     }
 
-    /// What is known of a peer that is in this round; of one that was not heard of in it, that it
-    /// has just begun it and takes as long as this peer.
+    /// The progress of a peer that is in this round. One that was not heard of in it counts as having
+    /// just begun it, and one whose pace is not known takes as long as this peer.
     pub(super) fn of(&self, peer: PeerId, round: Round, now: Time, own: Duration) -> Progress {
         let known = self.0.get(&peer).filter(|p| p.round == round).copied();
         let fresh = Progress {

@@ -8,7 +8,7 @@ use super::bound::{Progress, choose};
 use super::state::{Center, Lead};
 use crate::core::context::Context;
 use crate::exchange::Outcome;
-use crate::wire::{MembershipMessage, Muster};
+use crate::wire::{Alive, MembershipMessage, Muster};
 use crate::{PeerId, Round, Wait};
 
 impl Center {
@@ -62,7 +62,7 @@ impl Center {
         let laggards = Self::laggards(cx, bound);
         if laggards.is_empty() {
             self.lead.over = true;
-            self.stop_waiting(cx, false);
+            self.stop_waiting(cx);
             self.outcome = Some(Outcome::Ended);
             return;
         }
@@ -73,8 +73,8 @@ impl Center {
         }
     }
 
-    fn stop_waiting(&mut self, cx: &mut Context, expired: bool) {
-        cx.waited(Wait::Lead, expired);
+    fn stop_waiting(&mut self, cx: &mut Context) {
+        cx.waited(Wait::Lead);
         self.lead.until = None;
     }
 
@@ -84,7 +84,7 @@ impl Center {
         if self.lead.until.is_none_or(|until| until > cx.now) {
             return;
         }
-        self.stop_waiting(cx, true);
+        self.stop_waiting(cx);
         self.lead.widest = true;
         for peer in Self::laggards(cx, self.hard()) {
             cx.suspect(peer);
@@ -114,7 +114,7 @@ impl Center {
     /// The round is over: a straggler continues in the round of the others, and all learn the round
     /// of this peer.
     pub(super) fn end_lead(&mut self, cx: &mut Context) {
-        self.stop_waiting(cx, false);
+        self.stop_waiting(cx);
         let mut paces = std::mem::take(&mut self.lead.paces);
         paces.keep(|peer| cx.view.get(peer).is_some());
         self.lead = Lead {
@@ -129,17 +129,14 @@ impl Center {
         let (round, anchor) = (cx.round.next(), cx.anchor());
         let peers: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
         for peer in peers {
-            let ready = true;
-            cx.send(
-                peer,
-                MembershipMessage::Alive {
-                    round,
-                    ready,
-                    anchor,
-                    muster: Muster::Begun,
-                    branch: None,
-                },
-            );
+            let alive = Alive {
+                round,
+                ready: true,
+                anchor,
+                muster: Muster::Begun,
+                branch: None,
+            };
+            cx.send(peer, MembershipMessage::Alive(alive));
         }
     }
 }

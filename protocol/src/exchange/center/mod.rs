@@ -17,8 +17,8 @@
 //! When an owner dies, the next in hash order continues from its own copy; a worker that has pulled
 //! a newer one says so with its next push and is asked for it first. Only arrivals that no worker
 //! has pulled are lost. Peers do not vote on owners: a peer that is not the owner in its own view
-//! refuses, and the worker tries the next. A round whose pushes no owner answers is void: what was
-//! trained stays for the next round.
+//! refuses, and the worker tries the next. A round whose pushes no owner answers is void: its
+//! training stays for the next round.
 //!
 //! Cost per worker and round with k shards, f fragments of m encoded bytes and a center of M bytes
 //! (f32) in all: f k pushes of contributions (m / (f k) bytes each) and f k replies (M / (f k)),
@@ -46,12 +46,12 @@ pub(crate) use state::Center;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{
-    Arrived, Ending, Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message,
-    foreign_tag,
+    Arrived, Exchange, ExchangeMessage, Outcome, PushEnd, Signal, broke, foreign_message,
+    foreign_tag, tell,
 };
 use crate::{
-    Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
-    Tag, TrainSummary, Wait,
+    Done, Ending, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId,
+    SliceMeta, Tag, TrainSummary, Wait,
 };
 use state::{Arrival, COPY, EXCHANGE, Shard, Task, VERSION_MAX};
 
@@ -128,7 +128,8 @@ impl Center {
         }
     }
 
-    fn pushed(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, outcome: PushOutcome) {
+    fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
+        let PushEnd { to, slice, outcome } = end;
         match slice.part {
             Part::Partial
             | Part::RowMean
@@ -146,7 +147,7 @@ impl Center {
                     cx.order(Order::Release { slice });
                 }
             }
-            Part::Aggregate => self.reply_pushed(cx, to, slice, outcome),
+            Part::Aggregate => self.reply_pushed(cx, end),
         }
     }
 
@@ -216,7 +217,7 @@ impl Exchange for Center {
                     cx.order(Order::Release { slice });
                 }
             }
-            Signal::Pushed { to, slice, outcome } => self.pushed(cx, to, slice, outcome),
+            Signal::Pushed(end) => self.pushed(cx, end),
             Signal::Done { order, done } => self.done(cx, order, done),
             Signal::Gone(peer) => self.owner_gone(cx, peer),
             Signal::Heard(peer) => self.heard(cx, peer),
@@ -225,20 +226,15 @@ impl Exchange for Center {
                 self.ask_timeout(cx);
                 self.lead_timeout(cx);
             }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
+            Signal::Fetched { .. } | Signal::FetchFailed(_) => {}
         }
         self.settle(cx);
         result
     }
 
     fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
-        let untold = self.fragments.iter_mut().filter(|p| !p.told);
-        let ended = untold.filter_map(|p| {
-            let ending = p.ending.clone()?;
-            p.told = true;
-            Some((p.fragment, ending))
-        });
-        ended.collect()
+        let all = self.fragments.iter_mut();
+        tell(all.map(|f| (f.fragment, f.ending.as_ref(), &mut f.told)))
     }
 
     fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
@@ -256,7 +252,7 @@ impl Exchange for Center {
 
     fn finish(&mut self, cx: &mut Context) {
         for fragment in cx.plan.fragment_ids() {
-            cx.waited_in(fragment, Wait::Center, false);
+            cx.waited_in(fragment, Wait::Center);
             self.release_fragment(cx, fragment);
         }
         self.fragments.clear();

@@ -3,11 +3,11 @@
 
 use super::state::{Arrival, COPY, Center, LEAP_MAX, Reply, Shard, ShardKey, Task};
 use crate::core::context::Context;
-use crate::exchange::{CenterMessage, broke};
+use crate::exchange::{CenterMessage, PushEnd, broke};
 use crate::limits::INBOX_SLICES_MAX;
 use crate::{
-    Attempt, Done, Order, OrderId, Part, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta,
-    StoreId, Tag, WorkError,
+    Attempt, Combination, Done, Order, OrderId, Part, PeerError, PeerId, Piece, PushOutcome, Round,
+    SliceId, SliceMeta, Source, StoreId, Tag, WorkError,
 };
 
 /// Repetitions of a reply whose push certainly failed.
@@ -27,15 +27,20 @@ impl Center {
         self.tasks.insert(id, Task::Seed);
     }
 
+    fn piece(cx: &Context, (fragment, shard): ShardKey) -> Piece {
+        Piece {
+            fragment,
+            shard,
+            of: Self::of(cx, fragment),
+        }
+    }
+
     /// Orders that a shard of the center become a copy, or without one what this peer's anchor
     /// holds.
     fn set(cx: &mut Context, place: ShardKey, copy: Option<SliceId>) -> OrderId {
-        cx.order(Order::ResetCenter {
-            fragment: place.0,
-            shard: place.1,
-            of: Self::of(cx, place.0),
-            copy,
-        })
+        let piece = Self::piece(cx, place);
+        let how = Combination::ResetCenter(copy);
+        cx.order(Order::Combine { piece, how })
     }
 
     /// Sends the present version of a shard to a worker.
@@ -59,7 +64,11 @@ impl Center {
         } else if !known {
             let store = StoreId::Center;
             let of = Self::of(cx, place.0);
-            let id = cx.order(Order::Encode { store, slice, of });
+            let id = cx.order(Order::Encode {
+                slice,
+                of,
+                from: Source::Store(store),
+            });
             self.tasks.insert(id, Task::Reply(slice));
         }
     }
@@ -113,13 +122,8 @@ impl Center {
     }
 
     /// A reply's push ended. One that certainly failed is repeated.
-    pub(super) fn reply_pushed(
-        &mut self,
-        cx: &mut Context,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
+    pub(super) fn reply_pushed(&mut self, cx: &mut Context, end: PushEnd) {
+        let PushEnd { to, slice, outcome } = end;
         let Some(reply) = self.replies.get_mut(&slice) else {
             return;
         };
@@ -194,7 +198,11 @@ impl Center {
         self.copies.insert(slice, asker);
         let store = StoreId::Anchor;
         let of = Self::of(cx, place.0);
-        let id = cx.order(Order::Encode { store, slice, of });
+        let id = cx.order(Order::Encode {
+            slice,
+            of,
+            from: Source::Store(store),
+        });
         self.tasks.insert(id, Task::Copy(slice, asker));
     }
 
@@ -353,13 +361,9 @@ impl Center {
         let version = shard.version;
         shard.version = version.saturating_add(1);
         let stale = |a: &Arrival| (a.slice, version.saturating_sub(a.base));
-        let order = Order::MoveCenter {
-            fragment: place.0,
-            shard: place.1,
-            of: Self::of(cx, place.0),
-            inputs: arrivals.iter().map(stale).collect(),
-        };
-        let id = cx.order(order);
+        let piece = Self::piece(cx, place);
+        let how = Combination::MoveCenter(arrivals.iter().map(stale).collect());
+        let id = cx.order(Order::Combine { piece, how });
         self.tasks.insert(id, Task::Arrive(place, arrivals));
     }
 

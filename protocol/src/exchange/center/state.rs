@@ -1,17 +1,17 @@
-//! What a peer of a center keeps: as a worker what it waits for of each shard and of peers that are too far behind,
-//! as an owner what arrives for a shard and what it sends.
+//! State of a peer of a center: as a worker its waits for shards and for peers that are too far behind,
+//! as an owner the arrivals for each shard and its replies.
 
 use super::bound::Paces;
 use crate::core::context::Context;
-use crate::exchange::{Ending, Outcome};
+use crate::exchange::Outcome;
 use crate::limits::VIEW_PEERS_MAX;
 use crate::rendezvous::rendezvous;
+use crate::sorted::SortedMap;
 use crate::{
-    Attempt, CenterPlan, Contribution, ExchangeKind, FragmentId, OrderId, PeerId, Plan, Round,
-    SliceId, Time,
+    Attempt, CenterPlan, Contribution, Ending, ExchangeKind, FragmentId, OrderId, PeerId, Plan,
+    Round, SliceId, Time,
 };
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 /// A shard of a fragment.
 pub(super) type ShardKey = (FragmentId, u16);
@@ -52,13 +52,13 @@ pub(crate) struct Center {
     /// Parameters travel, and a reply is the center before the arrival.
     pub(super) elastic: bool,
     /// The version at which each shard was last pulled.
-    pub(super) bases: BTreeMap<ShardKey, u64>,
+    pub(super) bases: SortedMap<ShardKey, u64>,
     pub(super) fragments: Vec<WorkerFragment>,
-    pub(super) shards: BTreeMap<ShardKey, Shard>,
-    pub(super) replies: BTreeMap<SliceId, Reply>,
+    pub(super) shards: SortedMap<ShardKey, Shard>,
+    pub(super) replies: SortedMap<SliceId, Reply>,
     /// Copies on their way to successors, with their bytes once they are encoded.
-    pub(super) copies: BTreeMap<SliceId, PeerId>,
-    pub(super) tasks: BTreeMap<OrderId, Task>,
+    pub(super) copies: SortedMap<SliceId, PeerId>,
+    pub(super) tasks: SortedMap<OrderId, Task>,
     pub(super) lead: Lead,
     pub(super) outcome: Option<Outcome>,
 }
@@ -72,12 +72,12 @@ impl Center {
         Some(Self {
             plan: center,
             elastic: plan.contribution == Contribution::Parameters,
-            bases: BTreeMap::new(),
+            bases: SortedMap::new(),
             fragments: Vec::new(),
-            shards: BTreeMap::new(),
-            replies: BTreeMap::new(),
-            copies: BTreeMap::new(),
-            tasks: BTreeMap::new(),
+            shards: SortedMap::new(),
+            replies: SortedMap::new(),
+            copies: SortedMap::new(),
+            tasks: SortedMap::new(),
             lead: Lead::default(),
             outcome: None,
         })
@@ -160,7 +160,7 @@ pub(super) struct Shard {
     /// The peer that was asked for a newer copy, and the end of the wait for it.
     pub(super) asked: Option<(PeerId, Time)>,
     /// The last contribution of each sender that was taken in: its life and round.
-    pub(super) taken: BTreeMap<PeerId, (Attempt, Round)>,
+    pub(super) taken: SortedMap<PeerId, (Attempt, Round)>,
 }
 
 impl Shard {
@@ -202,7 +202,7 @@ pub(super) struct Reply {
     /// Zero until it is encoded.
     pub(super) bytes: u64,
     /// Workers that get it: for which of their rounds, and how often it was pushed again.
-    pub(super) to: BTreeMap<PeerId, (Round, u8)>,
+    pub(super) to: SortedMap<PeerId, (Round, u8)>,
     /// Pushes under way.
     pub(super) open: u32,
     /// This peer's own round reads it.

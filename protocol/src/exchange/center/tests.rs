@@ -1,9 +1,10 @@
 //! A center by hand: one peer that owns everything, and what others bring to it.
 
 use super::*;
+use crate::Combination;
 use crate::exchange::tests::alone;
 use crate::id::tests::peer;
-use crate::{CenterPlan, Contribution, Round};
+use crate::{CenterPlan, Contribution, Ending, Round};
 use crate::{Output, WorkError};
 
 /// A center of one shard, and its context.
@@ -83,13 +84,17 @@ fn what_is_brought_again_is_answered_again_and_counted_once() {
                 }
                 for (id, order) in orders {
                     match order {
-                        Order::MoveCenter { .. } => {
+                        Order::Combine {
+                            how: Combination::MoveCenter(_),
+                            ..
+                        } => {
                             moved += 1;
                             done(&mut center, &mut cx, id, &Done::Combined);
                         }
-                        Order::ResetCenter { .. } => {
-                            done(&mut center, &mut cx, id, &Done::Combined)
-                        }
+                        Order::Combine {
+                            how: Combination::ResetCenter(_),
+                            ..
+                        } => done(&mut center, &mut cx, id, &Done::Combined),
                         Order::Encode { .. } => done(&mut center, &mut cx, id, &encoded()),
                         Order::Release { slice } if slice.part == Part::Contribution => {
                             released += 1;
@@ -120,7 +125,7 @@ fn a_reply_that_this_peer_cannot_encode_ends_the_wait_for_it() {
                     done(&mut center, &mut cx, id, &failed);
                 }
                 Order::Encode { .. } => done(&mut center, &mut cx, id, &encoded()),
-                Order::MoveCenter { .. } | Order::ResetCenter { .. } => {
+                Order::Combine { .. } => {
                     done(&mut center, &mut cx, id, &Done::Combined);
                 }
                 _ => {}
@@ -151,9 +156,7 @@ fn an_answer_of_a_round_that_was_left_is_none_of_this_one() {
     done(&mut center, &mut cx, new, &encoded());
     let brought = outputs(&mut cx).0;
     assert!(
-        brought
-            .iter()
-            .any(|(_, o)| matches!(o, Order::MoveCenter { .. })),
+        brought.iter().any(|(_, o)| o.name() == "move center"),
         "{brought:?}"
     );
 }

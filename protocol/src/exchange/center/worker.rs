@@ -3,10 +3,10 @@
 
 use super::state::{Arrival, Center, ShardKey, Task, WantedShard, WorkerFragment};
 use crate::core::context::Context;
-use crate::exchange::{Ending, settlement};
+use crate::exchange::settlement;
 use crate::{
-    Attempt, Event, FragmentId, Order, Part, PeerId, Round, Settlement, SliceId, SliceMeta,
-    StoreId, Tag, Wait,
+    Attempt, Ending, Event, FragmentId, Order, Part, PeerId, Round, Settlement, SliceId, SliceMeta,
+    Source, StoreId, Tag, Wait,
 };
 
 /// Pushes of a contribution before its shard is given up for the round.
@@ -49,7 +49,11 @@ impl Center {
             for shard in 0..of {
                 let slice = Self::contribution(cx, (fragment, shard));
                 let store = StoreId::Local;
-                let id = cx.order(Order::Encode { store, slice, of });
+                let id = cx.order(Order::Encode {
+                    slice,
+                    of,
+                    from: Source::Store(store),
+                });
                 self.tasks.insert(id, Task::Contribution(slice));
                 shards.push(WantedShard {
                     owner: Self::owner(cx, shard, &[]),
@@ -182,7 +186,7 @@ impl Center {
             return;
         }
         let got: Vec<SliceId> = pull.shards.iter().filter_map(|w| Some(w.got?.0)).collect();
-        cx.waited_in(fragment, Wait::Center, got.is_empty());
+        cx.waited_in(fragment, Wait::Center);
         if got.is_empty() {
             pull.ending = Some(Ending::Void);
             let round = cx.round;
@@ -231,7 +235,7 @@ impl Center {
         own.into_iter().for_each(|slice| self.own_reply_read(slice));
     }
 
-    /// Pushes once more what was not answered, to the peer that owns the shard now.
+    /// Pushes an unanswered contribution once more, to the peer that owns the shard now.
     fn retry(&mut self, cx: &mut Context, place: ShardKey) {
         let busy = |w: &WantedShard, me: PeerId| w.bytes == 0 || w.owner == Some(me);
         let me = cx.me();
@@ -278,7 +282,7 @@ impl Center {
         let allowed = cx
             .deadlines
             .allow(Wait::Center, owners.filter_map(|w| w.owner));
-        cx.waited_in(fragment, Wait::Center, true);
+        cx.waited_in(fragment, Wait::Center);
         pull.deadline = cx.wait_in(fragment, Wait::Center, allowed);
     }
 

@@ -7,10 +7,11 @@ use super::row::ColumnResult;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::exchange::agreed::{FragmentMessage, Scoped, ShardVersion};
-use crate::exchange::{Ending, broke, settlement};
+use crate::exchange::{broke, settlement};
 use crate::limits::{GRID_ASKS_MAX, GROUP_MEMBERS_MAX};
 use crate::{
-    Attempt, Digest, Event, Order, Output, PeerError, PeerId, SliceId, SliceMeta, Tag, Wait,
+    Attempt, Digest, Ending, Event, Order, Output, PeerError, PeerId, SliceId, SliceMeta, Source,
+    Tag, Wait,
 };
 
 impl GridPart {
@@ -30,11 +31,13 @@ impl GridPart {
         let bundling = self.tasks.values().any(|task| matches!(task, Task::Bundle));
         match &column.ending {
             Some(Ending::Apply(parts)) if !bundling => {
-                let order = Order::Bundle {
+                let order = Order::Encode {
                     slice: self.bundle(mine),
                     of: self.seating.columns(),
-                    parts: parts.clone(),
-                    noted: self.seating.decides_the_roll(&cx.plan, self.fragment),
+                    from: Source::Bundle {
+                        parts: parts.clone(),
+                        noted: self.seating.decides_the_roll(&cx.plan, self.fragment),
+                    },
                 };
                 self.tasks.insert(cx.order(order), Task::Bundle);
             }
@@ -93,7 +96,7 @@ impl GridPart {
         if self.over() {
             return;
         }
-        cx.waited_in(self.fragment, Wait::Results, false);
+        cx.waited_in(self.fragment, Wait::Results);
         let owners = self.missing_owners().filter(|peer| *peer != cx.me());
         let owners: Vec<PeerId> = owners.collect();
         self.results.since.get_or_insert(cx.now);
@@ -142,7 +145,7 @@ impl GridPart {
             return;
         }
         for wait in [Wait::Group, Wait::Results] {
-            cx.waited_in(self.fragment, wait, false);
+            cx.waited_in(self.fragment, wait);
         }
         self.due = None;
         for (column, result) in &self.results.columns {
@@ -210,8 +213,8 @@ impl GridPart {
         self.ending.is_some().then(|| self.partial())
     }
 
-    /// A peer asks how the fragment ended. It hears at once what is here, because each row may miss
-    /// another column, and the rest when it is here.
+    /// A peer asks how the fragment ended. It hears at once the results that are here, because each row
+    /// may miss another column, and all results at the end.
     pub(super) fn asked(&mut self, cx: &mut Context, from: PeerId) {
         if self.ending.is_none() {
             if self.results.askers.len() >= GROUP_MEMBERS_MAX {
@@ -231,7 +234,7 @@ impl GridPart {
         owner.is_some_and(|owner| owner != cx.me() && !gone(&owner))
     }
 
-    /// Another peer says what it knows of the columns' results.
+    /// Another peer names the columns' results that it holds.
     pub(super) fn collected(
         &mut self,
         cx: &mut Context,
@@ -338,7 +341,7 @@ impl GridPart {
         }
         let linked = |peer: &PeerId| {
             let remote = cx.view.get(*peer);
-            *peer != cx.me() && remote.is_some_and(|r| r.linked && r.greeted && !r.suspected)
+            *peer != cx.me() && remote.is_some_and(|r| r.is_here() && !r.suspected)
         };
         let mates = self.seating.members(self.seating.column());
         let mates: Vec<PeerId> = mates.into_iter().filter(linked).collect();
@@ -351,7 +354,7 @@ impl GridPart {
                 cx.send(peer, GridMessage::Ask { round, fragment });
                 // It answers once it knows, and a column that cannot decide knows that after some ballots.
                 let allowed = cx.deadlines.ceiling().min(cx.deadlines.answer() * 4);
-                cx.waited_in(self.fragment, Wait::Results, true);
+                cx.waited_in(self.fragment, Wait::Results);
                 self.results.helper = Some(peer);
                 self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
             }
@@ -362,7 +365,7 @@ impl GridPart {
                 let live = cx.view.live().map(|(peer, _)| peer);
                 self.missed = live.filter(|peer| placed(*peer)).max();
                 let allowed = cx.deadlines.answer();
-                cx.waited_in(self.fragment, Wait::Results, true);
+                cx.waited_in(self.fragment, Wait::Results);
                 self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
             }
         }

@@ -3,7 +3,6 @@
 use super::seating::Seating;
 use super::{EXCHANGE, GridExchange, GridMessage};
 use crate::core::context::Context;
-use crate::exchange::PastRounds;
 use crate::exchange::agreed::{FragmentMessage, Scoped};
 use crate::exchange::{Arrived, Outcome, broke, foreign_tag};
 use crate::limits::{APPLICANTS_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};

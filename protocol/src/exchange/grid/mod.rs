@@ -5,13 +5,13 @@
 //! rows, as a group of c members does on a whole fragment; and each of its members hands the result to
 //! its row. One agreement fixes every bit of a shard, so all peers that apply a round hold the same
 //! parameters. Rows need no agreement: a row's mean is an input like any other, and even an owner that
-//! sends two different ones can change what is decided but not split it.
+//! sends two different ones can change the decision but not split it.
 //!
 //! Messages per round, peer and fragment when all is well, with o owners of parts in a column: g - 1
 //! pushes of contributions of 1/g of a fragment, o of the row's mean, c of the aggregate by an owner,
 //! g - 1 of the column's result; c votes. A peer sends about two models and receives as much.
 //!
-//! | what fails | what it costs |
+//! | failure | cost |
 //! |---|---|
 //! | a member | its contribution; its row waits for it once |
 //! | a member that comes back | nothing: in that round no other waits for it, and it votes |
@@ -31,22 +31,19 @@ mod seating;
 
 pub use message::GridMessage;
 
-use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::agreed::{AgreedMessage, Early, FragmentRound, History, ahead};
-use crate::exchange::{
-    Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, broke, foreign_message,
-};
+use crate::exchange::{Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message, tell};
 use crate::limits::GRID_ABSENT_ROUNDS;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
 use crate::{
-    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, SliceId,
+    Digest, Ending, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, SliceId,
     TrainSummary, Wait,
 };
 use part::GridPart;
 use seating::Seating;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Name of this exchange in errors.
@@ -57,16 +54,16 @@ const EXCHANGE: &str = "agreement in a grid";
 pub(crate) struct GridExchange {
     /// This peer's place in the round; none between rounds, and for a peer without a place.
     seating: Option<Arc<Seating>>,
-    parts: BTreeMap<FragmentId, GridPart>,
+    parts: SortedMap<FragmentId, GridPart>,
     early: Early,
     /// Row mates that did not contribute to the last rounds.
-    absent: BTreeMap<PeerId, u8>,
+    absent: SortedMap<PeerId, u8>,
     /// Newcomers that asked this peer for a place.
-    applicants: BTreeMap<PeerId, PeerRecord>,
+    applicants: SortedMap<PeerId, PeerRecord>,
     /// Changes that others reported for the note that this peer makes.
     reported: RollChange,
     /// Peers in the same round with another anchor or roll, each with theirs.
-    apart: BTreeMap<PeerId, Digest>,
+    apart: SortedMap<PeerId, Digest>,
     history: History,
     outcome: Option<Outcome>,
 }
@@ -190,7 +187,7 @@ impl Exchange for GridExchange {
             .into_iter()
             .partition(|(_, record)| placed(record));
         self.applicants = waiting;
-        let entered: BTreeMap<PeerId, PeerRecord> = entered;
+        let entered: SortedMap<PeerId, PeerRecord> = entered;
         for peer in entered.into_keys() {
             cx.send(peer, GridMessage::Placed { round });
         }
@@ -216,15 +213,12 @@ impl Exchange for GridExchange {
         match signal {
             Signal::Message { from, message } => result = self.message(cx, from, message),
             Signal::Arrived(arrived) => result = self.arrived(cx, arrived),
-            Signal::Pushed { to, slice, outcome } => {
-                if let Some(part) = self.part_of(cx, &slice) {
-                    part.pushed(cx, to, slice, outcome);
+            Signal::Pushed(end) => {
+                if let Some(part) = self.part_of(cx, &end.slice) {
+                    part.pushed(cx, end);
                 }
             }
-            Signal::Fetched {
-                what: FetchId::Slice(slice),
-                digest,
-            } => {
+            Signal::Fetched { slice, digest } => {
                 let kept = self.history.keeps(&slice);
                 match self.part_of(cx, &slice) {
                     Some(part) => part.fetched(cx, slice, digest),
@@ -234,9 +228,7 @@ impl Exchange for GridExchange {
                     None => {}
                 }
             }
-            Signal::FetchFailed {
-                what: FetchId::Slice(slice),
-            } => {
+            Signal::FetchFailed(slice) => {
                 if let Some(part) = self.part_of(cx, &slice) {
                     part.fetch_failed(cx, slice);
                 }
@@ -251,20 +243,14 @@ impl Exchange for GridExchange {
                 self.parts.values_mut().for_each(|part| part.timeout(cx));
             }
             Signal::Heard(peer) => self.look_ahead(cx, peer),
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
         }
         self.settle(cx);
         result
     }
 
     fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
-        let untold = self.parts.values_mut().filter(|part| !part.told);
-        let ended = untold.filter_map(|part| {
-            let ending = part.ending.clone()?;
-            part.told = true;
-            Some((part.fragment, ending))
-        });
-        ended.collect()
+        let parts = self.parts.values_mut();
+        tell(parts.map(|p| (p.fragment, p.ending.as_ref(), &mut p.told)))
     }
 
     fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
@@ -297,11 +283,11 @@ impl Exchange for GridExchange {
         self.seating.as_ref().map(|seating| seating.tag())
     }
 
-    fn history(&self) -> Option<&dyn PastRounds> {
+    fn history(&self) -> Option<&History> {
         Some(&self.history)
     }
 
-    fn history_mut(&mut self) -> Option<&mut dyn PastRounds> {
+    fn history_mut(&mut self) -> Option<&mut History> {
         Some(&mut self.history)
     }
 
@@ -417,7 +403,7 @@ impl GridExchange {
     fn note_absence(&mut self, cx: &Context) {
         let Some(seating) = &self.seating else { return };
         let came = self.parts.values().flat_map(GridPart::contributors);
-        let came: BTreeSet<PeerId> = came.collect();
+        let came: SortedSet<PeerId> = came.collect();
         let served = seating.served();
         self.absent.retain(|peer, _| served.contains(peer));
         for peer in served.into_iter().filter(|peer| *peer != cx.me()) {

@@ -13,12 +13,12 @@ use super::row::{Results, Row, Sum};
 use super::seating::Seating;
 use crate::core::context::Context;
 use crate::exchange::agreed::{FragmentMessage, FragmentRound, Scoped, ShardVersion};
-use crate::exchange::{Arrived, Ending, broke};
+use crate::exchange::{Arrived, PushEnd, broke};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Attempt, Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId,
-    SliceMeta, StoreId, Tag, Taken, Time, Wait, WorkError,
+    Attempt, Combination, Done, Ending, FragmentId, Order, OrderId, Part, PeerError, PeerId, Piece,
+    SliceId, SliceMeta, Source, StoreId, Tag, Taken, Time, Wait, WorkError,
 };
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// An order whose answer is awaited.
@@ -41,15 +41,15 @@ pub(super) struct GridPart {
     /// None for a newcomer that is not settled yet.
     pub(super) column: Option<FragmentRound>,
     pub(super) results: Results,
-    pub(super) tasks: BTreeMap<OrderId, Task>,
+    pub(super) tasks: SortedMap<OrderId, Task>,
     /// Encoded bytes of this peer's contribution to each shard.
-    pub(super) shares: BTreeMap<u16, u64>,
+    pub(super) shares: SortedMap<u16, u64>,
     /// Samples behind this peer's contribution, once it has trained.
     pub(super) weight: Option<f64>,
     /// End of the wait for results of other columns; none yet where this one has none.
     pub(super) due: Option<Time>,
     /// Slices whose bytes the Executor holds, beside the column's.
-    pub(super) slices: BTreeSet<SliceId>,
+    pub(super) slices: SortedSet<SliceId>,
     pub(super) ending: Option<Ending>,
     /// A peer that knows more, where results can no longer be found.
     pub(super) missed: Option<PeerId>,
@@ -59,12 +59,12 @@ pub(super) struct GridPart {
 impl GridPart {
     /// Begins with the first contribution, this peer's or another's.
     pub(super) fn new(cx: &mut Context, fragment: FragmentId, seating: Arc<Seating>) -> Self {
-        let served: BTreeSet<PeerId> = seating.served().into_iter().collect();
+        let served: SortedSet<PeerId> = seating.served().into_iter().collect();
         let awaited = served
             .iter()
             .copied()
             .filter(|peer| waits_for(cx, &seating, *peer));
-        let awaited: BTreeSet<PeerId> = awaited.collect();
+        let awaited: SortedSet<PeerId> = awaited.collect();
         let others = awaited.iter().copied().filter(|peer| *peer != cx.me());
         let allowed = cx.deadlines.allow_mates(Wait::Group, others);
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
@@ -78,24 +78,19 @@ impl GridPart {
             row: Row {
                 served,
                 awaited,
-                here: BTreeMap::new(),
-                taken: BTreeMap::new(),
-                summed: BTreeSet::new(),
-                sum: Sum::Collecting,
-                sending: BTreeSet::new(),
-                held: None,
                 since: cx.now,
                 deadline,
+                ..Row::default()
             },
             fragment,
             seating,
             column,
             results: Results::default(),
-            tasks: BTreeMap::new(),
-            shares: BTreeMap::new(),
+            tasks: SortedMap::new(),
+            shares: SortedMap::new(),
             weight: None,
             due: None,
-            slices: BTreeSet::new(),
+            slices: SortedSet::new(),
             ending: None,
             missed: None,
             told: false,
@@ -152,9 +147,9 @@ impl GridPart {
         for step in 0..columns {
             let shard = (first + step) % columns;
             let order = cx.order(Order::Encode {
-                store: StoreId::Local,
                 slice: self.share(cx.me(), shard),
                 of: columns,
+                from: Source::Store(StoreId::Local),
             });
             self.tasks.insert(order, Task::Share(shard));
         }
@@ -306,7 +301,7 @@ impl GridPart {
 
     pub(super) fn timeout(&mut self, cx: &mut Context) {
         if self.row.sum == Sum::Collecting && cx.now >= self.row.deadline {
-            cx.waited_in(self.fragment, Wait::Group, true);
+            cx.waited_in(self.fragment, Wait::Group);
             let me = cx.me();
             for peer in std::mem::take(&mut self.row.awaited) {
                 if peer != me {
@@ -319,7 +314,7 @@ impl GridPart {
             column.timeout(cx);
         }
         if self.due.is_some_and(|due| cx.now >= due) {
-            cx.waited_in(self.fragment, Wait::Results, true);
+            cx.waited_in(self.fragment, Wait::Results);
             self.due = None;
             self.ask(cx);
         }
@@ -348,7 +343,7 @@ impl GridPart {
     /// The round is over: releases all bytes but those of its result.
     pub(super) fn close(&mut self, cx: &mut Context, keep: bool) {
         for wait in [Wait::Group, Wait::Results] {
-            cx.waited_in(self.fragment, wait, false);
+            cx.waited_in(self.fragment, wait);
         }
         if let Some(column) = &mut self.column {
             column.give_back(cx);
@@ -375,9 +370,9 @@ fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
 }
 
 impl GridPart {
-    /// Sums what is here of the row.
+    /// Sums the row's shares that are here.
     pub(super) fn sum_up(&mut self, cx: &mut Context) {
-        cx.waited_in(self.fragment, Wait::Group, false);
+        cx.waited_in(self.fragment, Wait::Group);
         if self.row.here.is_empty() || self.column_over() {
             self.pass(cx);
             return;
@@ -388,13 +383,14 @@ impl GridPart {
         let of = self.seating.columns();
         let here = self.row.here.iter();
         let inputs = here.map(|(peer, weight)| (self.share(*peer, shard), *weight));
-        let order = Order::SumRow {
+        let piece = Piece {
             fragment: self.fragment,
             shard,
             of,
-            inputs: inputs.collect(),
         };
-        self.tasks.insert(cx.order(order), Task::Sum);
+        let how = Combination::SumRow(inputs.collect());
+        self.tasks
+            .insert(cx.order(Order::Combine { piece, how }), Task::Sum);
     }
 
     /// Brings the mean of the row to the column, once this peer's own contributions have left: other rows
@@ -411,7 +407,7 @@ impl GridPart {
     }
 
     /// This peer came back in this round. Its row began without it: shares went where it was not yet, and
-    /// the column's result may be handed down before it has it. It does only what is its own, and others
+    /// the column's result may be handed down before it has it. It does only its own work, and others
     /// need not wait for it.
     pub(super) fn come_back(&mut self, cx: &mut Context) {
         let (round, fragment) = (self.seating.round, self.fragment);
@@ -425,7 +421,7 @@ impl GridPart {
 
     /// The row brings nothing to this round.
     pub(super) fn pass(&mut self, cx: &mut Context) {
-        cx.waited_in(self.fragment, Wait::Group, false);
+        cx.waited_in(self.fragment, Wait::Group);
         self.row.sum = Sum::Over;
         self.row.awaited.clear();
         if let Some(column) = &mut self.column
@@ -505,13 +501,8 @@ impl GridPart {
     }
 
     /// A push ended.
-    pub(super) fn pushed(
-        &mut self,
-        cx: &mut Context,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
+    pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
+        let slice = end.slice;
         if slice.part == Part::Contribution && self.row.sending.remove(&slice.shard) {
             self.feed(cx);
             self.advance(cx);
@@ -519,7 +510,7 @@ impl GridPart {
         if matches!(slice.part, Part::RowMean | Part::Aggregate)
             && let Some(column) = &mut self.column
         {
-            column.pushed(cx, to, slice, outcome);
+            column.pushed(cx, end);
         }
     }
 

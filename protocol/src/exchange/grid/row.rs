@@ -3,13 +3,14 @@
 
 use crate::exchange::agreed::ShardVersion;
 use crate::limits::GRID_TALLY_MAX;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{Attempt, Digest, Members, PeerId, Roll, SliceId, Taken, TallyEntry, Time};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Progress of a row's sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sum {
     /// Waits for contributions.
+    #[default]
     Collecting,
     /// The Executor sums.
     Summing,
@@ -18,21 +19,21 @@ pub(super) enum Sum {
 }
 
 /// The contributions of the peers that this one sums for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Row {
     /// All whom it serves, itself included.
-    pub(super) served: BTreeSet<PeerId>,
+    pub(super) served: SortedSet<PeerId>,
     /// Those that it still waits for.
-    pub(super) awaited: BTreeSet<PeerId>,
+    pub(super) awaited: SortedSet<PeerId>,
     /// Whose contributions are here, with their weights.
-    pub(super) here: BTreeMap<PeerId, f64>,
+    pub(super) here: SortedMap<PeerId, f64>,
     /// The data behind these, of those that say it.
-    pub(super) taken: BTreeMap<PeerId, Taken>,
+    pub(super) taken: SortedMap<PeerId, Taken>,
     /// Whose contributions are in the sum.
-    pub(super) summed: BTreeSet<PeerId>,
+    pub(super) summed: SortedSet<PeerId>,
     pub(super) sum: Sum,
     /// Shards of this peer's own contribution that are on their way to other members.
-    pub(super) sending: BTreeSet<u16>,
+    pub(super) sending: SortedSet<u16>,
     /// The weight of a sum that waits until they have arrived.
     pub(super) held: Option<f64>,
     pub(super) since: Time,
@@ -86,15 +87,15 @@ impl ColumnResult {
 /// The results of a fragment's columns.
 #[derive(Debug, Default)]
 pub(super) struct Results {
-    pub(super) columns: BTreeMap<u16, ColumnResult>,
+    pub(super) columns: SortedMap<u16, ColumnResult>,
     /// Bundles that are on their way by a fetch, with what they must be.
-    pub(super) fetching: BTreeMap<SliceId, (u16, ShardVersion)>,
+    pub(super) fetching: SortedMap<SliceId, (u16, ShardVersion)>,
     /// Members of the row that came back in this round and hand nothing down.
-    pub(super) returned: BTreeSet<PeerId>,
+    pub(super) returned: SortedSet<PeerId>,
     /// Time since which only the results of other columns are missing.
     pub(super) since: Option<Time>,
     /// Peers that wait for this peer's results.
-    pub(super) askers: BTreeSet<PeerId>,
+    pub(super) askers: SortedSet<PeerId>,
     /// Questions to other peers.
     pub(super) asked: u8,
     /// The peer that it asked last.

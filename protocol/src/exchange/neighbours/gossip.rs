@@ -26,16 +26,16 @@
 use super::mix::{FragmentMix, Mixture};
 use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, PushEnd, SliceLedger, release};
+use super::slices::{self, SliceLedger, release};
 use crate::core::Event;
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushSum, broke, foreign_tag};
+use crate::exchange::{Arrived, PushEnd, PushSum, broke, foreign_tag};
 use crate::limits::{INBOX_SLICES_MAX, ROUNDS_AHEAD_MAX};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    FragmentId, Part, PeerError, PeerId, Plan, PushOutcome, Round, SliceId, SliceMeta, StoreId,
-    Tag, Topology,
+    FragmentId, Part, PeerError, PeerId, Plan, PushOutcome, Round, SliceId, SliceMeta, Source,
+    StoreId, Tag, Topology,
 };
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest mass of one push. Weights are one on average, and no usual topology lets a peer push
 /// four times that, so the bound costs nothing; and a liar's slice outweighs an honest peer's own
@@ -116,7 +116,7 @@ impl Rule for Gossip {
             let slice = slices::own(cx, fragment);
             // A peer without partners encodes nothing: no push would need it.
             if !self.partners.is_empty() {
-                mixes.encode(cx, StoreId::Local, slice, ());
+                mixes.encode(cx, Source::Store(StoreId::Local), slice, ());
                 self.account.lock(slice);
             }
             if let Some(mix) = mixes.get_mut(fragment) {
@@ -316,7 +316,7 @@ pub(super) struct Account {
     /// Mass that waits to be mixed back in, with the contribution that it was pushed with.
     returned: Vec<(SliceId, f64)>,
     /// Rounds' contributions that a mix under way still reads.
-    locked: BTreeSet<SliceId>,
+    locked: SortedSet<SliceId>,
 }
 
 impl Account {
@@ -392,7 +392,7 @@ pub(super) struct Waiting {
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     slices: Vec<Waiting>,
-    count_of: BTreeMap<PeerId, usize>,
+    count_of: SortedMap<PeerId, usize>,
 }
 
 impl Inbox {

@@ -2,9 +2,11 @@
 //! them.
 
 use crate::core::context::Context;
-use crate::exchange::Ending;
-use crate::{Event, FragmentId, Order, OrderId, PeerId, Round, SliceId, StoreId, Time, Wait};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::{SortedMap, SortedSet};
+use crate::{
+    Combination, Ending, Event, FragmentId, Order, OrderId, PeerId, Piece, Round, SliceId, Source,
+    Time, Wait,
+};
 
 /// What to combine into a fragment of this peer's parameters.
 #[derive(Debug)]
@@ -23,7 +25,7 @@ pub(super) struct Mixture {
 enum MixStage {
     /// Own slices are being encoded, or partners' slices awaited.
     Collecting,
-    /// What is here is being combined.
+    /// The order to combine is under way.
     Combining(OrderId),
     /// Mixed, or as training left it.
     Ended(Ending),
@@ -50,7 +52,7 @@ pub(super) struct FragmentMix<P> {
     /// Set once one of them could not be encoded.
     pub(super) failed: bool,
     /// Partners whose slice is awaited.
-    pub(super) expected: BTreeSet<PeerId>,
+    pub(super) expected: SortedSet<PeerId>,
     /// What the rule keeps of this fragment and round.
     pub(super) own: P,
     stage: MixStage,
@@ -65,7 +67,7 @@ impl<P: Default> FragmentMix<P> {
             fragment,
             encoding: 0,
             failed: false,
-            expected: BTreeSet::new(),
+            expected: SortedSet::new(),
             own: P::default(),
             stage: MixStage::Collecting,
             taken: (0, 0.0),
@@ -91,20 +93,24 @@ impl<P> FragmentMix<P> {
 
     /// The weighted mean of this peer's parameters, with weight `keep`, and of slices.
     pub(super) fn mean(&self, keep: f64, inputs: Vec<(SliceId, f64)>) -> Option<Order> {
-        (!inputs.is_empty()).then_some(Order::Mix {
-            round: self.round,
-            fragment: self.fragment,
-            keep,
-            inputs,
+        (!inputs.is_empty()).then_some(Order::Combine {
+            piece: Piece::whole(self.fragment),
+            how: Combination::Mix {
+                round: self.round,
+                keep,
+                inputs,
+            },
         })
     }
 
     /// Neighbours' copies that slices move, mixed into this peer's parameters.
     pub(super) fn replicas(&self, inputs: Vec<(SliceId, f64)>) -> Option<Order> {
-        (!inputs.is_empty()).then_some(Order::MixReplicas {
-            round: self.round,
-            fragment: self.fragment,
-            inputs,
+        (!inputs.is_empty()).then_some(Order::Combine {
+            piece: Piece::whole(self.fragment),
+            how: Combination::MixReplicas {
+                round: self.round,
+                inputs,
+            },
         })
     }
 
@@ -151,7 +157,7 @@ pub(super) struct Mixes<F, E> {
     fragments: Vec<FragmentMix<F>>,
     /// Orders to encode that are not answered, with what the rule notes of each. They may outlive
     /// their round.
-    encodings: BTreeMap<OrderId, (SliceId, E)>,
+    encodings: SortedMap<OrderId, (SliceId, E)>,
 }
 
 impl<F, E> Default for Mixes<F, E> {
@@ -159,7 +165,7 @@ impl<F, E> Default for Mixes<F, E> {
         Self {
             began: Time::ZERO,
             fragments: Vec::new(),
-            encodings: BTreeMap::new(),
+            encodings: SortedMap::new(),
         }
     }
 }
@@ -206,27 +212,15 @@ impl<F: Default, E> Mixes<F, E> {
         fragments.position(|mix| mix.is_combining(order))
     }
 
-    /// Orders the encoding of a whole fragment of a store, which the fragment waits for.
+    /// Orders the encoding of a whole fragment, which the fragment waits for.
     pub(super) fn encode(
         &mut self,
         cx: &mut Context,
-        store: StoreId,
+        from: Source,
         slice: SliceId,
         note: E,
     ) -> OrderId {
-        let of = 1;
-        self.encode_by(cx, slice, Order::Encode { store, slice, of }, note)
-    }
-
-    /// As [`Mixes::encode`], by another order.
-    pub(super) fn encode_by(
-        &mut self,
-        cx: &mut Context,
-        slice: SliceId,
-        order: Order,
-        note: E,
-    ) -> OrderId {
-        let id = cx.order(order);
+        let id = cx.order(Order::Encode { slice, of: 1, from });
         self.encodings.insert(id, (slice, note));
         if let Some(mix) = self.of(slice) {
             mix.encoding += 1;

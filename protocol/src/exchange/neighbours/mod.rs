@@ -14,8 +14,8 @@
 //! - the ledger of pushes under way ([`slices::SliceLedger`]), which releases a slice once nothing
 //!   needs it.
 //!
-//! A [`Rule`] is what differs: to whom a peer pushes and what, what it makes of a slice that
-//! arrives, and with which weights it mixes. There are six:
+//! A [`Rule`] decides the rest: the partners of a peer and the slices that it pushes to them, the use
+//! of a slice that arrives, and the weights of a mix. There are six:
 //!
 //! | rule | what travels | why it is correct |
 //! |---|---|---|
@@ -42,10 +42,10 @@ mod slices;
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, Ending, Exchange, Outcome, PushSum, Signal};
+use crate::exchange::{Arrived, Exchange, Outcome, PushSum, Signal};
 use crate::{
-    Done, ExchangeKind, FragmentId, Order, OrderId, PeerError, PeerId, Plan, PullAnswers, Topology,
-    TrainSummary, Wait, WorkError,
+    Done, Ending, ExchangeKind, FragmentId, Order, OrderId, PeerError, PeerId, Plan, PullAnswers,
+    Topology, TrainSummary, Wait, WorkError,
 };
 use differences::Differences;
 use gossip::Gossip;
@@ -57,7 +57,6 @@ use pull::Pull;
 pub use pull::PullMessage;
 use relay_sum::RelaySum;
 use rule::{Encoded, MixesOf, Rule};
-use slices::PushEnd;
 
 /// Makes the exchange between neighbours that a plan asks for; `None` where it asks for another
 /// kind.
@@ -168,7 +167,7 @@ impl<R: Rule> Neighbours<R> {
             }
         }
         if !self.mixes.iter().any(|mix| self.rule.waits(mix)) {
-            cx.waited(Wait::Partners, false);
+            cx.waited(Wait::Partners);
             cx.timers.stop(Timer::Exchange);
         }
     }
@@ -181,7 +180,7 @@ impl<R: Rule> Neighbours<R> {
             self.advance(cx);
             return;
         }
-        cx.waited(Wait::Partners, true);
+        cx.waited(Wait::Partners);
         for mix in self.mixes.iter_mut() {
             for peer in std::mem::take(&mut mix.expected) {
                 cx.overdue(Wait::Partners, [peer]);
@@ -206,10 +205,7 @@ impl<R: Rule> Exchange for Neighbours<R> {
                 self.advance(cx);
             }
             Signal::Arrived(arrived) => return self.arrived(cx, &arrived),
-            Signal::Pushed { to, slice, outcome } => {
-                let end = PushEnd { to, slice, outcome };
-                self.rule.pushed(cx, &mut self.mixes, end);
-            }
+            Signal::Pushed(end) => self.rule.pushed(cx, &mut self.mixes, end),
             Signal::Done { order, done } => self.done(cx, order, done),
             Signal::Gone(peer) => {
                 self.rule.gone(cx, &mut self.mixes, peer);
@@ -221,7 +217,7 @@ impl<R: Rule> Exchange for Neighbours<R> {
                 self.rule.heard(cx, &mut self.mixes);
                 self.advance(cx);
             }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
+            Signal::Fetched { .. } | Signal::FetchFailed(_) => {}
         }
         Ok(())
     }

@@ -1,9 +1,8 @@
 //! What differs between the exchanges between neighbours.
 
 use super::mix::{FragmentMix, Mixes, Mixture};
-use super::slices::PushEnd;
 use crate::core::context::Context;
-use crate::exchange::{Arrived, ExchangeMessage, PushSum, Standing, foreign_message};
+use crate::exchange::{Arrived, ExchangeMessage, PushEnd, PushSum, Standing, foreign_message};
 use crate::{Done, FragmentId, OrderId, PeerError, PeerId, SliceId, Time};
 
 /// The fragments of a round under a rule.
@@ -28,13 +27,13 @@ impl<N> Encoded<'_, N> {
     }
 }
 
-/// One way of exchanging with neighbours. It lives as long as the peer; what it needs for one round
-/// only lies in [`FragmentMix::own`].
+/// One way of exchanging with neighbours. It lives as long as the peer; its state of a single
+/// round is in [`FragmentMix::own`].
 pub(super) trait Rule: Send + Sized {
-    /// What it keeps of one fragment in one round.
+    /// Its state of one fragment in one round.
     type Fragment: Default + Send;
 
-    /// What it notes with an order to encode.
+    /// A note to an order to encode, which comes back with the answer.
     type Encoding: Send;
 
     /// A round begins: orders the slices that are pushed in it, names the partners that are

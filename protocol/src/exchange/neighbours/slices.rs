@@ -1,11 +1,9 @@
 //! Slices between neighbours: their names, what each must be, and which pushes of them are under way.
 
 use crate::core::context::Context;
-use crate::exchange::{Arrived, broke, foreign_tag};
-use crate::{
-    Attempt, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta, Tag,
-};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::exchange::{Arrived, PushEnd, broke, foreign_tag};
+use crate::sorted::{SortedMap, SortedSet};
+use crate::{Attempt, FragmentId, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Tag};
 
 /// The bits of an attempt that tell slices of one round apart; the others tell lives apart.
 const SLOT_BITS: u32 = 6;
@@ -76,14 +74,6 @@ pub(super) fn release(cx: &mut Context, slices: impl IntoIterator<Item = SliceId
     }
 }
 
-/// How a push ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PushEnd {
-    pub(super) to: PeerId,
-    pub(super) slice: SliceId,
-    pub(super) outcome: PushOutcome,
-}
-
 /// A push under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Push<N> {
@@ -98,16 +88,16 @@ pub(super) struct Push<N> {
 /// are released as soon as nothing needs them.
 #[derive(Debug)]
 pub(super) struct SliceLedger<N> {
-    pushes: BTreeMap<(SliceId, PeerId), Push<N>>,
+    pushes: SortedMap<(SliceId, PeerId), Push<N>>,
     /// Slices that only their pushes need.
-    spare: BTreeSet<SliceId>,
+    spare: SortedSet<SliceId>,
 }
 
 impl<N> Default for SliceLedger<N> {
     fn default() -> Self {
         Self {
-            pushes: BTreeMap::new(),
-            spare: BTreeSet::new(),
+            pushes: SortedMap::new(),
+            spare: SortedSet::new(),
         }
     }
 }

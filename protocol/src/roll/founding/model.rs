@@ -1,6 +1,6 @@
 //! All schedules of two founders, each of which proposes twice to three registrars.
 //!
-//! The model has no network: what was asked can reach a registrar at any time, more than once, or
+//! The model has no network: a request can reach a registrar at any time, more than once, or
 //! never. A promise reaches its founder at once or never; later would be as if the founder asked
 //! later. What a registrar accepts is counted at once, because it stays accepted.
 //!
@@ -9,8 +9,8 @@
 //! allows more than the code does.
 
 use super::{Acceptor, FoundingBallot, Proposal, RollName, quorum};
+use crate::sorted::SortedSet;
 use crate::{Digest, PeerId};
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 const BALLOTS: usize = 4;
@@ -21,9 +21,9 @@ struct Model {
     registrars: [Range<u8>; 2],
     /// How many of them decide.
     quorum: [usize; 2],
-    /// Whether a founder proposes its own roll whatever the registrars have accepted.
+    /// Set if a founder proposes its own roll whatever the registrars have accepted.
     forgets: bool,
-    /// Whether a registrar may accept below its promise.
+    /// Set if a registrar may accept below its promise.
     slips: bool,
 }
 
@@ -58,7 +58,8 @@ impl Model {
                 number: 1 + index as u32 / 2,
                 founder: Some(peer(founder as u8)),
             };
-            let registrars: BTreeSet<PeerId> = self.registrars[founder].clone().map(peer).collect();
+            let registrars: SortedSet<PeerId> =
+                self.registrars[founder].clone().map(peer).collect();
             Proposal::new(ballot, Some(own(founder)), registrars, self.quorum[founder])
         };
         let count = self.registrars[0].end.max(self.registrars[1].end);
@@ -132,12 +133,12 @@ impl Model {
     /// Goes through all states: how many there are, and whether both rolls are chosen in one.
     fn explore(&self) -> (usize, bool) {
         let start = self.start();
-        let mut seen = BTreeSet::from([self.key(&start)]);
+        let mut seen = SortedSet::from([self.key(&start)]);
         let mut open = vec![start];
         while let Some(state) = open.pop() {
             let is_chosen = |p: &&Proposal| p.accepted.len() >= p.quorum;
             let chosen = state.proposals.iter().filter(is_chosen);
-            let chosen: BTreeSet<RollName> = chosen.filter_map(|p| p.value).collect();
+            let chosen: SortedSet<RollName> = chosen.filter_map(|p| p.value).collect();
             if chosen.len() > 1 {
                 return (seen.len(), true);
             }

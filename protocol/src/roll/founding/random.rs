@@ -6,11 +6,11 @@
 //! for one roll, however little they know.
 
 use super::{Founding, Say};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::{PeerRecord, RecordFields};
 use crate::{Digest, FoundingMessage, PeerId, RunId, Time};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Units of time between two steps of a peer.
 const TICK: u64 = 10;
@@ -34,8 +34,8 @@ struct World {
     alive: Vec<bool>,
     /// How many messages a peer says before it dies.
     dies_after: Vec<Option<u64>>,
-    links: BTreeSet<(usize, usize)>,
-    events: BTreeMap<(u64, u64), Event>,
+    links: SortedSet<(usize, usize)>,
+    events: SortedMap<(u64, u64), Event>,
     now: u64,
     next: u64,
     /// The first unit of time without faults.
@@ -43,7 +43,7 @@ struct World {
     /// Of 16 messages, how many are lost, doubled, or late before that.
     faults: u64,
     /// All rolls that a peer took for founded, whether it lives or not.
-    founded: BTreeSet<Digest>,
+    founded: SortedSet<Digest>,
 }
 
 impl World {
@@ -90,13 +90,13 @@ impl World {
             peers,
             alive: vec![true; count],
             dies_after,
-            links: BTreeSet::new(),
-            events: BTreeMap::new(),
+            links: SortedSet::new(),
+            events: SortedMap::new(),
             now: 0,
             next: 0,
             calm,
             faults,
-            founded: BTreeSet::new(),
+            founded: SortedSet::new(),
         };
         let dense = 1 + world.below(8);
         for peer in 0..count {
@@ -231,7 +231,7 @@ impl World {
         all.filter(|(_, alive)| **alive).map(|(peer, _)| peer)
     }
 
-    /// Whether the living could find each other: by links, or by records of registrars. The founding
+    /// True if the living could find each other: by links, or by records of registrars. The founding
     /// cannot help a peer that lost its only neighbour before it knew another.
     fn is_connected(&self) -> bool {
         let knows = |a: usize, b: usize| {
@@ -239,7 +239,7 @@ impl World {
             self.is_linked(a, b) || known.any(|r| r.peer == self.records[b].peer)
         };
         let living: Vec<usize> = (0..self.peers.len()).filter(|p| self.alive[*p]).collect();
-        let mut found: BTreeSet<usize> = living.iter().take(1).copied().collect();
+        let mut found: SortedSet<usize> = living.iter().take(1).copied().collect();
         let mut open: Vec<usize> = found.iter().copied().collect();
         while let Some(a) = open.pop() {
             for b in &living {

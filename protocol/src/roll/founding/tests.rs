@@ -5,7 +5,7 @@ use crate::roll::tests::record;
 
 /// A swarm in which every message arrives at once, unless its sender or receiver is dead.
 pub(super) struct Swarm {
-    pub(super) peers: BTreeMap<PeerId, Founding>,
+    pub(super) peers: SortedMap<PeerId, Founding>,
 }
 
 impl Swarm {
@@ -57,7 +57,7 @@ impl Swarm {
     }
 
     /// The rolls that are known, and how many peers have none.
-    fn rolls(&self) -> (BTreeSet<Digest>, usize) {
+    fn rolls(&self) -> (SortedSet<Digest>, usize) {
         let rolls = self.peers.values().filter_map(Founding::roll);
         let rolls: Vec<Digest> = rolls.map(|roll| roll.digest()).collect();
         let without = self.peers.len() - rolls.len();
@@ -75,7 +75,7 @@ pub(super) fn founding(id: u16, start_with: usize) -> Founding {
 fn nothing_is_founded_until_enough_are_here() {
     let mut swarm = Swarm::new(0..5, 6);
     swarm.ticks(200, |_| true);
-    assert_eq!(swarm.rolls(), (BTreeSet::new(), 5));
+    assert_eq!(swarm.rolls(), (SortedSet::new(), 5));
     let late = founding(5, 6);
     let at = late.me.clone();
     swarm.peers.insert(at.peer, late);

@@ -14,9 +14,10 @@ use core::time::Duration;
 use murmurate_protocol::record::{Framer, RecordHeader, Recorder};
 use murmurate_protocol::wire::{Message, PeerRecord, RecordFields};
 use murmurate_protocol::{
-    Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Input, Locality, Order,
-    Output, Part, Passes, Peer, PeerError, PeerId, Plan, PushOutcome, Round, RunId, Schedule,
-    ServerPlan, SliceId, StateId, StepBudget, StoreId, Time, TrainSummary, WorkError,
+    Combination, Digest, Done, Ending, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Input,
+    Locality, Order, Output, Part, Passes, Peer, PeerError, PeerId, Piece, Plan, PushOutcome,
+    Round, RunId, Schedule, ServerPlan, SliceId, Source, StateId, StepBudget, StoreId, Time,
+    TrainSummary, WorkError,
 };
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -121,6 +122,18 @@ pub(crate) struct Club {
 }
 
 impl Club {
+    /// No member waited longer than its deadline.
+    pub(crate) fn assert_waits(&self) {
+        for event in self.members.values().flat_map(|m| &m.events) {
+            if let Event::Waited {
+                waited, allowed, ..
+            } = event
+            {
+                assert!(waited <= allowed, "{event:?}");
+            }
+        }
+    }
+
     /// A club of `count` members, linked with one another, that begin together.
     pub(crate) fn new(count: u8) -> Self {
         Self::with_anchors(count, |_| Digest::of(b"anchor"))
@@ -471,7 +484,11 @@ impl Club {
                 loss,
                 ..TrainSummary::default()
             }),
-            Order::Encode { store, slice, of } => {
+            Order::Encode {
+                slice,
+                of,
+                from: Source::Store(store),
+            } => {
                 let value = match store {
                     StoreId::Shard(shard) => member.shards[&(slice.fragment, *shard)].clone(),
                     _ => Value::from([(who, 1.0)]),
@@ -487,11 +504,11 @@ impl Club {
                 let digest = (slice.part == Part::Aggregate).then_some(digest);
                 Done::Encoded { bytes, digest }
             }
-            Order::Reduce {
-                fragment,
-                shard,
-                inputs,
-                ..
+            Order::Combine {
+                piece: Piece {
+                    fragment, shard, ..
+                },
+                how: Combination::Reduce(inputs),
             } => match mean(&self.values, &member.store, bad, (who, 0.0), inputs) {
                 Ok(value) => {
                     member.shards.insert((*fragment, *shard), value);
@@ -499,13 +516,19 @@ impl Club {
                 }
                 Err(error) => Done::Failed(error),
             },
-            Order::EncodeBasis { slice, inputs, .. } => {
-                match mean(&self.values, &member.store, bad, (who, 0.0), inputs) {
-                    Ok(value) => self.keep(who, *slice, value),
-                    Err(error) => Done::Failed(error),
-                }
-            }
-            Order::EncodeSecond { slice, basis, .. } => {
+            Order::Encode {
+                slice,
+                from: Source::Basis(inputs),
+                ..
+            } => match mean(&self.values, &member.store, bad, (who, 0.0), inputs) {
+                Ok(value) => self.keep(who, *slice, value),
+                Err(error) => Done::Failed(error),
+            },
+            Order::Encode {
+                slice,
+                from: Source::Second { basis },
+                ..
+            } => {
                 let basis = member.store[basis];
                 let value = Value::from([(who, 1.0)]);
                 let done = self.keep(who, *slice, value);
@@ -513,10 +536,9 @@ impl Club {
                 self.bases.insert(second, basis);
                 done
             }
-            Order::EncodeJoined {
+            Order::Encode {
                 slice,
-                basis,
-                inputs,
+                from: Source::Joined { basis, inputs },
                 ..
             } => {
                 let basis = member.store[basis];
@@ -533,11 +555,14 @@ impl Club {
                     Err(error) => Done::Failed(error),
                 }
             }
-            Order::Mix {
-                round,
-                fragment,
-                keep,
-                inputs,
+            Order::Combine {
+                piece: Piece { fragment, .. },
+                how:
+                    Combination::Mix {
+                        round,
+                        keep,
+                        inputs,
+                    },
             } => match mean(&self.values, &member.store, bad, (who, *keep), inputs) {
                 Ok(value) => {
                     self.mixes.push((who, *round, *fragment, value));
@@ -546,10 +571,9 @@ impl Club {
                 Err(error) => Done::Failed(error),
             },
             // What replicas hold is tested with tensors.
-            Order::MixReplicas {
-                round,
-                fragment,
-                inputs,
+            Order::Combine {
+                piece: Piece { fragment, .. },
+                how: Combination::MixReplicas { round, inputs },
             } => match mean(&self.values, &member.store, bad, (who, 1.0), inputs) {
                 Ok(value) => {
                     self.mixes.push((who, *round, *fragment, value));
@@ -557,7 +581,11 @@ impl Club {
                 }
                 Err(error) => Done::Failed(error),
             },
-            Order::EncodeRelayed { slice, inputs } => {
+            Order::Encode {
+                slice,
+                from: Source::Relayed(inputs),
+                ..
+            } => {
                 let value = match mean(&self.values, &member.store, bad, (who, 1.0), inputs) {
                     Ok(value) => value,
                     Err(error) => return Some(Done::Failed(error)),
@@ -571,7 +599,7 @@ impl Club {
                 Done::Encoded { bytes, digest }
             }
             Order::Apply {
-                aggregates,
+                ending: Ending::Apply(aggregates),
                 round,
                 fragment,
                 ..
@@ -607,9 +635,26 @@ impl Club {
                     note: Vec::new(),
                 }
             }
-            Order::ResetCenter { .. } | Order::MoveCenter { .. } => Done::Combined,
-            Order::SumRow { .. } | Order::Append { .. } | Order::Bundle { .. } => Done::Combined,
-            Order::Gather { inputs, .. } => {
+            Order::Combine {
+                how: Combination::ResetCenter(_),
+                ..
+            }
+            | Order::Combine {
+                how: Combination::MoveCenter(_),
+                ..
+            } => Done::Combined,
+            Order::Combine {
+                how: Combination::SumRow(_),
+                ..
+            }
+            | Order::Encode {
+                from: Source::Noted(_) | Source::Bundle { .. },
+                ..
+            } => Done::Combined,
+            Order::Apply {
+                ending: Ending::Gather(inputs),
+                ..
+            } => {
                 if let Some((slice, _)) = inputs.iter().find(|(s, _)| Some(s.origin) == bad) {
                     return Some(Done::Failed(WorkError::BadSlice {
                         slice: *slice,
@@ -652,7 +697,11 @@ impl Club {
                     loss: about.map_or(0.0, |about| -(self.useful)(who, about, now)),
                 }
             }
-            Order::Keep { slice, bytes } => {
+            Order::Encode {
+                slice,
+                from: Source::Bytes(bytes),
+                ..
+            } => {
                 let digest = Digest::of(bytes);
                 self.texts.insert(digest, bytes.clone());
                 member.store.insert(*slice, digest);
@@ -666,28 +715,27 @@ impl Club {
                 },
                 None => Done::Failed(WorkError::Gone { slice: *slice }),
             },
-            Order::Void { .. } => Done::Applied {
-                digest: member.anchor,
-                note: Vec::new(),
-            },
             Order::Release { slice } => {
                 member.store.remove(slice);
                 return None;
             }
-            Order::Settle { .. }
-            | Order::Unpin { .. }
-            | Order::BreakOff { .. }
-            | Order::ForgetReplicas { .. } => {
+            Order::Settle { .. } | Order::Forget(_) => {
                 return None;
             }
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
             // No club is split: what a merge does is tested in the simulator.
-            Order::Average { .. } => Done::Combined,
-            Order::Merge { .. } => Done::Applied {
+            Order::Combine {
+                how: Combination::Average(_),
+                ..
+            } => Done::Combined,
+            Order::Apply {
+                ending: Ending::Merge(_) | Ending::Void,
+                ..
+            } => Done::Applied {
                 digest: member.anchor,
                 note: Vec::new(),
             },
-            Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
+            Order::Save { .. } => Done::Saved,
             Order::Pin { round, note } => {
                 self.notes.insert((*round, member.anchor), note.clone());
                 Done::Pinned(StateId {
@@ -820,4 +868,28 @@ fn assert_mean(value: &Value, stated: &[(PeerId, f64)]) {
     };
     let whole = value.len() == stated.len() && stated.iter().all(close);
     assert!(whole, "{value:?} is not the mean of {stated:?}");
+}
+
+/// Loses pushes of round 1 by a seed.
+pub(crate) fn lose_slices(club: &mut Club, seed: u64) {
+    let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    club.fate = Box::new(move |_, _, slice| {
+        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        Some(match (slice.round.0, draw >> 60) {
+            (1, 0) => PushOutcome::Unknown,
+            (1, 1) => PushOutcome::Refused,
+            (1, 2..5) => PushOutcome::Lost,
+            _ => PushOutcome::Delivered,
+        })
+    });
+}
+
+/// Loses messages of round 1 by a seed.
+pub(crate) fn lose_words(club: &mut Club, seed: u64, lossy: fn(&str) -> bool) {
+    let mut draw = seed.wrapping_mul(0xd134_2543_de82_ef95) | 1;
+    club.hears = Box::new(move |_, _, message| {
+        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let lossy = lossy(message.name()) && message.round() == Some(Round(1));
+        !lossy || draw >> 61 != 0
+    });
 }

@@ -6,10 +6,10 @@ pub(crate) mod one;
 
 use core::time::Duration;
 use murmurate_protocol::wire::{
-    Ballot, CellsMessage, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello,
-    Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage,
-    Reason, RecordFields, Said, Scoped, Setting, ShardPlan, ShardVersion, TransferMessage,
-    Whereabouts,
+    Alive, Ballot, CellsMessage, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Head,
+    Held, Hello, Member, MembershipMessage, MergeSide, Message, Muster, Offer, PeerRecord, Promise,
+    Proposed, PullMessage, Reason, RecordFields, Said, Scoped, Setting, ShardPlan, ShardVersion,
+    TransferMessage, Whereabouts,
 };
 use murmurate_protocol::{
     AgreedLinks, Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest,
@@ -40,7 +40,7 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
         exchange,
         schedule: Schedule::Butterfly,
         contribution: match exchange {
-            kind if kind.moves_the_anchor() => Contribution::Delta,
+            kind if kind.facts().moves_the_anchor => Contribution::Delta,
             _ => Contribution::Parameters,
         },
         budget: StepBudget::Steps(1),
@@ -73,6 +73,16 @@ impl Topology for BinaryTree {
             send: near.clone().map(|to| (to, 0.25)).collect(),
             receive: near.collect(),
         }
+    }
+}
+
+/// A member is ready for a round, and says nothing more than its weight.
+pub(crate) fn ready(round: Round, weight: f64, anchor: Digest, proposes: bool) -> FormingMessage {
+    FormingMessage::Ready {
+        round,
+        said: Said::new(weight),
+        anchor,
+        proposes,
     }
 }
 
@@ -142,11 +152,13 @@ fn any_members() -> impl Strategy<Value = Vec<Member>> {
         option::weighted(0.2, any_loss()),
     );
     proptest::collection::btree_map(any_peer(), said, 1..6).prop_map(|members| {
-        let member = |(peer, (weight, taken, loss))| Member {
-            peer,
-            weight,
-            taken,
-            loss,
+        let member = |(peer, (weight, taken, loss))| {
+            let said = Said {
+                weight,
+                taken,
+                loss,
+            };
+            Member { peer, said }
         };
         members.into_iter().map(member).collect()
     })
@@ -425,13 +437,13 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
     let alive = (bits(), any_digest(), any_muster(), option::of(any_branch())).prop_map(
         |(bits, anchor, muster, branch)| {
             let (round, _, ready) = bits;
-            MembershipMessage::Alive {
+            MembershipMessage::Alive(Alive {
                 round,
                 ready,
                 anchor,
                 muster,
                 branch: branch.map(Box::new),
-            }
+            })
         },
     );
     let membership = prop_oneof![
@@ -446,7 +458,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         any_round().prop_map(|round| TransferMessage::HistoryRefuse { round }),
         any_round().prop_map(|at_least| TransferMessage::StateAsk { at_least }),
         (any_state(), any_digest())
-            .prop_map(|(state, anchor)| TransferMessage::StateOffer { state, anchor }),
+            .prop_map(|(state, anchor)| TransferMessage::StateOffer(Offer { state, anchor })),
         any_round().prop_map(|round| TransferMessage::AnchorAsk { round }),
         (any_round(), proptest::option::of(any_digest()))
             .prop_map(|(round, anchor)| TransferMessage::Anchor { round, anchor }),
@@ -458,7 +470,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
                 FormingMessage::Ready { round, said: Said { weight, taken, loss }, anchor, proposes }
             }),
         4 => (any_round(), 0u8..4, any_members())
-            .prop_map(|(round, term, members)| FormingMessage::Propose { round, term, members }),
+            .prop_map(|(round, term, members)| FormingMessage::Propose(Proposed { round, term, members })),
         2 => (any_round(), 0u8..4, any_members(), any::<u64>()).prop_map(
             |(round, term, members, rate)| {
                 let place = |index: usize| Whereabouts {
@@ -467,7 +479,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
                         .then(|| murmurate_protocol::RateClass::of(rate >> (8 * index))),
                 };
                 let places = (0..members.len()).map(place).collect();
-                FormingMessage::ProposePlaced { round, term, members, places }
+                FormingMessage::ProposePlaced { proposed: Proposed { round, term, members }, places }
             }
         ),
         2 => (any_round(), 0u8..4, any_members(), any::<u8>()).prop_map(
@@ -482,15 +494,14 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
                     _ => (0..n * n).map(code).collect(),
                 };
                 let links = AgreedLinks { since: round, codes };
-                FormingMessage::ProposeLinked { round, term, members, links }
+                FormingMessage::ProposeLinked { proposed: Proposed { round, term, members }, links }
             }
         ),
         1 => bits().prop_map(|(round, term, _)| FormingMessage::Decline { round, term }),
         1 => bits().prop_map(|(round, _, resync)| FormingMessage::Behind { round, resync }),
         2 => (any_round(), any_digest(), any_branch())
             .prop_map(|(round, anchor, branch)| {
-                let branch = Box::new(branch);
-                FormingMessage::Meet { round, anchor, branch }
+                FormingMessage::Meet(Box::new(Head { round, anchor, branch }))
             }),
         2 => (any_round(), 0u8..4, vec(any_side(), 0..3))
             .prop_map(|(round, term, sides)| FormingMessage::Merge { round, term, sides }),

@@ -2,10 +2,10 @@
 
 use super::{config, peer, plan};
 use core::time::Duration;
-use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster};
+use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster, TransferMessage};
 use murmurate_protocol::{
     Base, Digest, Done, ExchangeKind, Input, Order, Output, Partners, Peer, PeerConfig, PeerId,
-    Plan, Round, SliceId, Snapshot, Time, Topology, TrainSummary,
+    Plan, Round, SliceId, SliceMeta, Snapshot, Time, Topology, TrainSummary,
 };
 
 /// Every peer of two pushes half of its mass to the other, and expects none.
@@ -111,6 +111,17 @@ impl One {
         self.feed(Input::Received { from, message });
     }
 
+    /// A slice arrives whose digest was not asked for.
+    pub(crate) fn arrives(&mut self, from: PeerId, slice: SliceId, meta: SliceMeta) {
+        let digest = None;
+        self.feed(Input::Arrived {
+            from,
+            slice,
+            meta,
+            digest,
+        });
+    }
+
     /// Answers the orders so far, the last `Train` included; those without an answer stay.
     pub(crate) fn work(&mut self, mut answer: impl FnMut(&Order) -> Option<Done>) {
         for output in std::mem::take(&mut self.outputs) {
@@ -154,11 +165,34 @@ pub(crate) fn honest(order: &Order) -> Option<Done> {
             bytes: 48,
             digest: None,
         },
-        Order::Reduce { .. } | Order::Mix { .. } => Done::Combined,
-        Order::Apply { .. } | Order::Void { .. } => Done::Applied {
+        Order::Combine { .. } => Done::Combined,
+        Order::Apply { .. } => Done::Applied {
             digest: Digest::of(b"mixed"),
             note: Vec::new(),
         },
         _ => return None,
+    })
+}
+
+/// Whom it asked for a state.
+pub(crate) fn asked_for_a_state(one: &One) -> Vec<(PeerId, Round)> {
+    let ask = |output: &Output| match output {
+        Output::Send {
+            to,
+            message: Message::Transfer(TransferMessage::StateAsk { at_least }),
+        } => Some((*to, *at_least)),
+        _ => None,
+    };
+    one.outputs.iter().filter_map(ask).collect()
+}
+
+/// The round that it was told to train.
+pub(crate) fn trains(one: &One) -> Option<Round> {
+    one.outputs.iter().find_map(|output| match output {
+        Output::Order {
+            order: Order::Train { round, .. },
+            ..
+        } => Some(*round),
+        _ => None,
     })
 }

@@ -4,8 +4,8 @@ use crate::common::one::{One, honest};
 use crate::common::peer;
 use murmurate_protocol::wire::{Hello, MembershipMessage, Reason};
 use murmurate_protocol::{
-    Done, Event, ExchangeKind, FragmentId, Input, Order, Output, Part, PlanHash, PushOutcome,
-    Round, SliceId, SliceMeta, Tag, WorkError,
+    Combination, Done, Event, ExchangeKind, FragmentId, Input, Order, Output, Part, PlanHash,
+    PushOutcome, Round, SliceId, SliceMeta, Tag, WorkError,
 };
 
 /// A gossiping peer of two that has just pushed half of its mass.
@@ -81,12 +81,7 @@ fn a_refused_slice_is_released_and_so_is_every_slice_where_nothing_is_exchanged(
             tag: Tag::Mass { weight: f64::NAN },
             ..meta
         };
-        one.feed(Input::Arrived {
-            from: peer(1),
-            slice,
-            meta,
-            digest: None,
-        });
+        one.arrives(peer(1), slice, meta);
         assert!(one.released(slice), "{exchange:?}");
         let score = one.peer.view().get(peer(1)).map(|r| r.score);
         assert_eq!(score, Some(10), "{exchange:?}");
@@ -110,12 +105,7 @@ fn what_was_pushed_before_a_goodbye_counts_and_what_a_refused_peer_pushes_does_n
         }
         let held = one.peer.weight_held();
         let (slice, meta) = gossip_slice(0, 1);
-        one.feed(Input::Arrived {
-            from: peer(1),
-            slice,
-            meta,
-            digest: None,
-        });
+        one.arrives(peer(1), slice, meta);
         let gained = one.peer.weight_held() - held;
         assert_eq!(gained, if refuses { 0.0 } else { 0.25 });
         assert_eq!(one.released(slice), refuses);
@@ -127,12 +117,7 @@ fn a_slice_from_a_round_far_ahead_is_mixed_and_not_kept_for_ever() {
     let mut one = One::new(ExchangeKind::Gossip);
     one.meet(peer(1));
     let (slice, meta) = gossip_slice(1_000_000, 1);
-    one.feed(Input::Arrived {
-        from: peer(1),
-        slice,
-        meta,
-        digest: None,
-    });
+    one.arrives(peer(1), slice, meta);
     assert_eq!(one.peer.inbox_len(), 1);
     one.work(honest);
     one.work(honest);
@@ -145,33 +130,21 @@ fn a_mix_goes_on_without_a_bad_slice_whose_sender_is_scored() {
     let mut one = One::new(ExchangeKind::Gossip);
     one.meet(peer(1));
     let (slice, meta) = gossip_slice(0, 1);
-    one.feed(Input::Arrived {
-        from: peer(1),
-        slice,
-        meta,
-        digest: None,
-    });
+    one.arrives(peer(1), slice, meta);
     one.work(honest);
+    let failed = Done::Failed(WorkError::BadSlice {
+        slice,
+        origin: slice.origin,
+        reason: "NaN".to_owned(),
+    });
     one.work(|order| match order {
-        Order::Mix { inputs, .. } if inputs.iter().any(|(s, _)| *s == slice) => {
-            Some(Done::Failed(WorkError::BadSlice {
-                slice,
-                origin: slice.origin,
-                reason: "NaN".to_owned(),
-            }))
-        }
+        order if order.inputs().contains(&slice) => Some(failed.clone()),
         Order::Encode { .. } => honest(order),
         _ => None,
     });
     assert_eq!(one.peer.view().get(peer(1)).map(|r| r.score), Some(0));
     one.work(|order| match order {
-        Order::Mix { inputs, .. } if inputs.iter().any(|(s, _)| *s == slice) => {
-            Some(Done::Failed(WorkError::BadSlice {
-                slice,
-                origin: slice.origin,
-                reason: "NaN".to_owned(),
-            }))
-        }
+        order if order.inputs().contains(&slice) => Some(failed.clone()),
         _ => None,
     });
     assert_eq!(one.peer.view().get(peer(1)).map(|r| r.score), Some(10));
@@ -187,12 +160,7 @@ fn receiver(slices: &[(u64, u8, f64)]) -> One {
         let (slice, meta) = gossip_slice(*round, 1);
         let attempt = murmurate_protocol::Attempt(*attempt);
         let (slice, tag) = (SliceId { attempt, ..slice }, Tag::Mass { weight: *weight });
-        one.feed(Input::Arrived {
-            from: peer(1),
-            slice,
-            meta: SliceMeta { tag, ..meta },
-            digest: None,
-        });
+        one.arrives(peer(1), slice, SliceMeta { tag, ..meta });
     }
     one
 }
@@ -219,13 +187,17 @@ fn four_slices_of_a_sender_are_mixed_at_a_time() {
     let mut one = receiver(&pushed);
     for _ in 0..4 {
         one.work(|order| match order {
-            Order::Mix { .. } => None,
+            Order::Combine { .. } => None,
             _ => honest(order),
         });
     }
     let mix = one.outputs.iter().find_map(|o| match o {
         Output::Order {
-            order: Order::Mix { inputs, .. },
+            order:
+                Order::Combine {
+                    how: Combination::Mix { inputs, .. },
+                    ..
+                },
             ..
         } => Some(inputs.clone()),
         _ => None,

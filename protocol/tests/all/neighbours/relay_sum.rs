@@ -88,18 +88,6 @@ fn furthest(club: &Club) -> u64 {
     rounds.max().unwrap_or(0)
 }
 
-/// No member waited longer than its deadline.
-fn assert_waits(club: &Club) {
-    for event in club.members.values().flat_map(|m| &m.events) {
-        if let Event::Waited {
-            waited, allowed, ..
-        } = event
-        {
-            assert!(waited <= allowed, "{event:?}");
-        }
-    }
-}
-
 #[test]
 fn every_mean_has_each_peer_s_parameters_once_delayed_by_the_distance() {
     for count in 2..=17u8 {
@@ -204,7 +192,7 @@ fn a_death_at_any_message_leaves_the_others_with_their_own_mean() {
             }
             // The views differ for a round at most; then the smaller tree fills.
             assert_exact(&club, from + 8, &others);
-            assert_waits(&club);
+            club.assert_waits();
             assert!(club.members.values().all(|m| m.broken.is_empty()));
         }
     }
@@ -250,7 +238,7 @@ fn the_tree_re_forms_around_a_stalled_peer() {
             }
         }
         assert!(whole >= 2 * 6 * 10, "{whole}");
-        assert_waits(&club);
+        club.assert_waits();
         club.kill(silent);
         let from = furthest(&club);
         club.run_until(600, |club| reach(club, from + 16));
@@ -294,7 +282,7 @@ fn what_was_lost_is_pushed_again_and_what_stays_lost_counts_for_a_while() {
             let holds = value.contains_key(&from);
             assert_eq!(holds, round.0 <= 5 + PATIENCE_ROUNDS, "{round} {value:?}");
         }
-        assert_waits(&club);
+        club.assert_waits();
     }
 }
 
@@ -368,57 +356,17 @@ fn slices_that_no_neighbour_would_send_are_refused() {
         }
         (result, waiting)
     };
+    let (good, tagged) = (name(50), |tag| SliceMeta { tag, ..meta });
+    let (shard, part, fragment) = (1, Part::Partial, FragmentId(2));
     for bad in [
-        (
-            SliceId {
-                shard: 1,
-                ..name(50)
-            },
-            meta,
-        ),
-        (
-            SliceId {
-                part: Part::Partial,
-                ..name(50)
-            },
-            meta,
-        ),
-        (
-            SliceId {
-                fragment: FragmentId(2),
-                ..name(50)
-            },
-            meta,
-        ),
-        (name(50), SliceMeta { of: 2, ..meta }),
-        (
-            name(50),
-            SliceMeta {
-                tag: relayed(0),
-                ..meta
-            },
-        ),
-        (
-            name(50),
-            SliceMeta {
-                tag: Tag::Answer { round: Round(50) },
-                ..meta
-            },
-        ),
-        (
-            name(50),
-            SliceMeta {
-                tag: relayed(1_000_000_000),
-                ..meta
-            },
-        ),
-        (
-            name(50),
-            SliceMeta {
-                tag: Tag::Mass { weight: 1.0 },
-                ..meta
-            },
-        ),
+        (SliceId { shard, ..good }, meta),
+        (SliceId { part, ..good }, meta),
+        (SliceId { fragment, ..good }, meta),
+        (good, SliceMeta { of: 2, ..meta }),
+        (good, tagged(relayed(0))),
+        (good, tagged(Tag::Answer { round: Round(50) })),
+        (good, tagged(relayed(1_000_000_000))),
+        (good, tagged(Tag::Mass { weight: 1.0 })),
     ] {
         let (result, _) = arrives(bad.0, bad.1);
         let refused = matches!(
@@ -473,7 +421,7 @@ fn views_that_differ_exclude_no_peer() {
         for member in club.members.values() {
             assert!(member.events.iter().filter(expired).count() <= 6);
         }
-        assert_waits(&club);
+        club.assert_waits();
         club.hears = Box::new(|_, _, _| true);
         club.fate = Box::new(|_, _, _| Some(PushOutcome::Delivered));
         club.tell(pair[0], Input::LinkUp(pair[1]));
@@ -483,7 +431,7 @@ fn views_that_differ_exclude_no_peer() {
         let from = furthest(&club);
         club.run_to(from + 16);
         assert_exact(&club, from + 12, &ids(1..=count));
-        assert_waits(&club);
+        club.assert_waits();
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::format::{Blocks, Format};
 use crate::compress::random::Random;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{CodecError, CodecProperties};
+use crate::compress::{CodecError, CodecProperties, CodecSpec};
 
 pub(crate) const SPEC: CodecSpec = CodecSpec {
     name: "bf16",

@@ -10,8 +10,7 @@ use super::sign::signed;
 use crate::compress::header::Header;
 use crate::compress::lanes::{sum_of_squares, to_finite};
 use crate::compress::random::Random;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const DRIVE_SPEC: CodecSpec = CodecSpec {
     name: "drive",

@@ -2,8 +2,9 @@
 
 use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s};
 use crate::compress::simd::kernel;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Reduction, Tiles};
+use crate::compress::{
+    Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, Reduction, Tiles,
+};
 use murmurate_protocol::BytesBound;
 
 pub(crate) const SPEC: CodecSpec = CodecSpec {
@@ -23,10 +24,6 @@ pub(crate) const SPEC: CodecSpec = CodecSpec {
 pub struct F32;
 
 impl Codec for F32 {
-    fn name(&self) -> &'static str {
-        "f32"
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             reduction: Reduction::WhileEncoded,

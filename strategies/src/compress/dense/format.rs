@@ -8,8 +8,7 @@ use crate::compress::header::Header;
 use crate::compress::random::Random;
 use crate::compress::raw::expect_len;
 use crate::compress::simd::kernel;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Tiles};
+use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, Tiles};
 use murmurate_protocol::BytesBound;
 
 /// The most values of a block.
@@ -84,10 +83,6 @@ impl<F: Format> Blocks<F> {
 }
 
 impl<F: Format> Codec for Blocks<F> {
-    fn name(&self) -> &'static str {
-        F::SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         self.0.properties()
     }

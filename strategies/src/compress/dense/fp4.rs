@@ -4,8 +4,7 @@ use super::format::{Blocks, Format, check_scale, first_f32, inverse, put_f32, sc
 use super::planar;
 use crate::compress::lanes::largest;
 use crate::compress::random::Random;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "fp4-e3m0",

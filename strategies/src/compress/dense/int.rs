@@ -9,8 +9,7 @@ use super::planar;
 use crate::compress::header::Header;
 use crate::compress::lanes::largest;
 use crate::compress::random::Random;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const INT8_SPEC: CodecSpec = CodecSpec {
     name: "int8",
@@ -66,8 +65,6 @@ pub(in crate::compress) const INT4_BLOCK: Parameter = Parameter {
 ///
 /// Layout of a block: s_b (f32), a signed byte for each value. Blocks whose scale would be below
 /// the smallest normal f32 become zero.
-///
-/// Parameter: `block`, B, the number of values that share a scale.
 ///
 /// Source: Dettmers et al., "8-bit optimizers via block-wise quantization" (ICLR 2022), section
 /// 2.1, with linear instead of dynamic levels, as in the int8 all-reduce of pseudo-gradients of
@@ -131,8 +128,6 @@ impl Format for Int8 {
 /// is too coarse for parameters. Reductions return as `int8`.
 ///
 /// Layout of a block: s_b (f32), q + 7 in planes of 4 bits.
-///
-/// Parameter: `block`, B, the number of values that share a scale.
 ///
 /// Source: Dettmers et al. (ICLR 2022), section 2.1; block sizes for 4 bits: Dettmers and
 /// Zettlemoyer, "The case for 4-bit precision" (ICML 2023), section 5.

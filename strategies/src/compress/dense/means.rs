@@ -6,8 +6,7 @@ use super::int::int8;
 use super::planar;
 use crate::compress::lanes::{sum_of_squares, to_finite};
 use crate::compress::random::Random;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const ONE_BIT_SPEC: CodecSpec = CodecSpec {
     name: "one-bit",

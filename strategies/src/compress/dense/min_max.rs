@@ -7,8 +7,7 @@ use super::planar;
 use crate::compress::header::Header;
 use crate::compress::lanes::bounds;
 use crate::compress::random::Random;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const INT8_SPEC: CodecSpec = CodecSpec {
     name: "int8-min-max",
@@ -46,8 +45,6 @@ pub(in crate::compress) const INT4_SPEC: CodecSpec = CodecSpec {
 /// Layout of a block: l and s (f32), q in planes of BITS bits. A block of equal values has s = 0
 /// and is exact. If h - l would overflow, s is the largest number whose product with L is finite,
 /// and values beyond l + L s become that.
-///
-/// Parameter: `block`, B, the number of values that share l and s.
 ///
 /// Source: Jacob et al., "Quantization and training of neural networks for efficient
 /// integer-arithmetic-only inference" (CVPR 2018), section 2.1, with l itself sent instead of a

@@ -5,8 +5,7 @@
 use super::format::{BLOCK_MAX, Blocks, Format};
 use crate::compress::lanes::largest;
 use crate::compress::random::Random;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{CodecError, CodecProperties};
+use crate::compress::{CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const FP16_SPEC: CodecSpec = CodecSpec {
     name: "fp16",

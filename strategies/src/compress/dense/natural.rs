@@ -3,8 +3,7 @@
 use super::format::{Blocks, Format};
 use super::planar;
 use crate::compress::random::Random;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{CodecError, CodecProperties};
+use crate::compress::{CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "natural",

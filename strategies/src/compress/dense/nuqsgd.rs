@@ -8,8 +8,7 @@ use super::qsgd::BUCKET;
 use crate::compress::header::Header;
 use crate::compress::lanes::{sum_of_squares, to_finite};
 use crate::compress::random::Random;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "nuqsgd",
@@ -39,8 +38,6 @@ const S: u32 = 6;
 ///
 /// Layout of a block: the norm (f32), codes of 4 bits in planes: 0 for zero, j + 7 for 2^j, and 8
 /// more for a negative value. Special cases as in `qsgd`.
-///
-/// Parameter: `bucket`, d, the number of values that share a norm.
 ///
 /// Source: Ramezani-Kebrya et al., "NUQSGD" (JMLR 22, 2021), section 3; bound: theorem 4.
 #[derive(Clone, Copy, Debug)]

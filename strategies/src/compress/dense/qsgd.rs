@@ -6,8 +6,7 @@ use super::planar;
 use crate::compress::header::Header;
 use crate::compress::lanes::{sum_of_squares, to_finite};
 use crate::compress::random::Random;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "qsgd",
@@ -57,9 +56,6 @@ pub(in crate::compress) const BUCKET: Parameter = Parameter {
 ///
 /// Layout of a block: the norm (f32), sgn(x) xi + s in planes. Buckets whose level is below the
 /// smallest normal f32 become zero; a norm beyond f32 becomes the largest f32.
-///
-/// Parameters: `levels`, s, the number of levels above zero; `bucket`, d, the number of values that
-/// share a norm.
 ///
 /// Source: Alistarh et al., "QSGD" (NeurIPS 2017), section 3.1; buckets: section 4.
 #[derive(Clone, Copy, Debug)]

@@ -7,8 +7,7 @@ use super::planar;
 use crate::compress::header::Header;
 use crate::compress::lanes::bounds;
 use crate::compress::random::Random;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "rotated",
@@ -46,8 +45,6 @@ pub(in crate::compress) const BLOCK: usize = 1024;
 /// Layout of a block: the seed of the rotation (u32), l, s (f32), q in planes. The last block is
 /// padded with zeros to a power of two. If the rotated values are equal, or the step is below the
 /// smallest normal f32, all of them become l. Values whose rotation overflows f32 are clipped.
-///
-/// Parameter: `bits`, the bits of a value (1, 2, 4 or 8).
 ///
 /// Source: Suresh et al., "Distributed mean estimation with limited communication" (ICML 2017),
 /// section 3.

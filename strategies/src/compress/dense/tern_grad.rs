@@ -4,8 +4,7 @@ use super::format::{Blocks, Format, check_scale, first_f32, inverse, put_f32};
 use super::int::int8;
 use crate::compress::lanes::largest;
 use crate::compress::random::Random;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "tern-grad",

@@ -4,8 +4,7 @@ use super::factors::{Factor, LowRank, RANK, transposed_times_columns};
 use super::jacobi::{ROWS, Rotations, STRIDE, fill_gram, squares};
 use crate::compress::random::Random;
 use crate::compress::simd::vectorized;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{CodecProperties, EncodeContext, Matrix};
+use crate::compress::{CodecProperties, CodecSpec, EncodeContext, Matrix};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "atomo",

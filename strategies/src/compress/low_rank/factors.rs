@@ -1,6 +1,6 @@
 //! Matrices as products of two thin ones: shared by `power-sgd`, `atomo` and `sufficient-factors`.
-//! A rule finds the factors; this file has the layout, the checks, and what is done with values
-//! that are no matrix.
+//! A rule finds the factors; this file has the layout, the checks, and the encoding of values
+//! that are in no matrix.
 
 pub(in crate::compress) use super::products::{
     add_product, times_columns, transposed_times_columns,
@@ -9,8 +9,10 @@ use crate::compress::header::Header;
 use crate::compress::raw::{
     self, add_f32s, expect_finite, expect_len, f32s, push_f32s, push_u32s, take, take_u32s,
 };
-use crate::compress::spec::{CodecSpec, Parameter, Range as Values};
-use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix};
+use crate::compress::{
+    Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, F32, Matrix, Parameter,
+    Range as Values,
+};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
@@ -70,7 +72,7 @@ pub(in crate::compress) trait Factor: Send + 'static {
     /// Columns of a factor.
     fn rank(&self) -> usize;
 
-    /// The most rows of what is factored at a time.
+    /// The most rows of a matrix that are factored at a time.
     fn rows_max(&self) -> usize {
         usize::MAX
     }
@@ -168,7 +170,7 @@ impl<F: Factor> LowRank<F> {
         Ok(())
     }
 
-    /// Leaves what is to be factored in `self.matrices`.
+    /// Leaves the matrices to factor in `self.matrices`.
     fn choose(&mut self, values: &[f32], context: &EncodeContext<'_>) {
         let mut chosen = core::mem::take(&mut self.matrices);
         chosen.clear();
@@ -244,10 +246,6 @@ pub(in crate::compress) fn between(
 }
 
 impl<F: Factor> Codec for LowRank<F> {
-    fn name(&self) -> &'static str {
-        self.spec.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             matrices: true,

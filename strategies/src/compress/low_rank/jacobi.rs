@@ -1,5 +1,5 @@
 //! Eigenvectors of the Gram matrix of some rows, by Jacobi rotations in f64. Every sum runs in the
-//! order of its terms; what is done at the same time are different sums.
+//! order of its terms; only different sums run at the same time.
 
 use crate::compress::simd::{Kernel, kernel};
 

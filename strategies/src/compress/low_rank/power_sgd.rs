@@ -2,8 +2,7 @@
 
 use super::factors::{Factor, LowRank, RANK, times_columns, transposed_times_columns};
 use crate::compress::random::draw;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{CodecProperties, EncodeContext, Matrix};
+use crate::compress::{CodecProperties, CodecSpec, EncodeContext, Matrix};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "power-sgd",
@@ -34,8 +33,6 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// The paper averages P and then Q over all peers. Here each peer sends its own two, and the mean
 /// is that of the products. That is the same projection if the matrices of the peers agree and more
 /// exact if they do not, with a rank of r times the number of peers. `power-sgd-mean` averages both.
-///
-/// Parameter: `rank`, r, the number of columns of the factors.
 ///
 /// Source: Vogels, Karimireddy and Jaggi, "PowerSGD" (NeurIPS 2019), algorithm 1 (number not
 /// verified).

@@ -2,8 +2,9 @@
 
 use super::factors::{Factor, LowRank, transposed_times_columns};
 use crate::compress::simd::kernel;
-use crate::compress::spec::{CodecSpec, Parameter, Range as Values};
-use crate::compress::{CodecProperties, EncodeContext, Matrix};
+use crate::compress::{
+    CodecProperties, CodecSpec, EncodeContext, Matrix, Parameter, Range as Values,
+};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "sufficient-factors",

@@ -11,8 +11,9 @@ use crate::compress::random::draw;
 use crate::compress::raw::{
     add_f32s, expect_finite, expect_len, expect_within, f32s, hash_f32s, push_f32s, take,
 };
-use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix, Reduction};
+use crate::compress::{
+    Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, F32, Matrix, Reduction,
+};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
@@ -56,8 +57,6 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// seed, 1 is right, 2 is left), the seed or the hash of the factor (u64), the number of matrices
 /// (u32), for each its start, rows and columns (u32), for each its new factor (f32, one column
 /// after another), the other values (f32).
-///
-/// Parameter: `rank`, r, the number of columns of a factor.
 ///
 /// Source: Zhang et al., "Evaluation and optimization of gradient compression for distributed deep
 /// learning" (ICDCS 2023), algorithm 2 (number not verified).
@@ -187,7 +186,7 @@ impl AcpSgd {
         Ok((side, rest))
     }
 
-    /// Leaves what is to be factored in `self.matrices`, and the factor in common in `self.factor`.
+    /// Leaves the matrices to factor in `self.matrices`, and the factor in common in `self.factor`.
     /// Gives its side, and what names it.
     fn choose(&mut self, values: &[f32], context: &EncodeContext<'_>) -> (Side, u8, u64) {
         let small = |m: &Matrix| values[m.range()].iter().all(|v| v.abs() <= VALUE_MAX);
@@ -215,10 +214,6 @@ impl AcpSgd {
 }
 
 impl Codec for AcpSgd {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             stochastic: true,
@@ -319,13 +314,7 @@ impl Gathering for AcpSgd {
         1 + len
     }
 
-    fn settle(
-        &mut self,
-        agreed: &Agreed<'_>,
-        moved: &[f32],
-        _: Option<&mut [f32]>,
-        shared: &mut Vec<f32>,
-    ) {
+    fn settle(&mut self, agreed: &Agreed<'_>, moved: &[f32], shared: &mut Vec<f32>) {
         let scratch = self.scratch.get_mut();
         let mut scratch = core::mem::take(scratch);
         self.mean.clear();

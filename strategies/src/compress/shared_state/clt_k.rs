@@ -11,8 +11,9 @@ use crate::compress::sparse::places;
 use crate::compress::sparse::random_k::RandomK;
 use crate::compress::sparse::select::Source;
 use crate::compress::sparse::values::{self, VALUES};
-use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Reduction, Sparse};
+use crate::compress::{
+    Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, Reduction, Sparse,
+};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
@@ -59,9 +60,6 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// hash or their seed (u64), whether places for the next round follow (u8), these packed, the
 /// values.
 ///
-/// Parameters: `density`, the share of the values that are kept; `values`, the codec that writes
-/// them.
-///
 /// Source: Chen et al., "ScaleCom: scalable sparsified gradient compression" (NeurIPS 2020),
 /// equation 4 and algorithm 1 with beta = 1 (numbers not verified).
 struct CltK {
@@ -101,7 +99,7 @@ impl CltK {
         (1, hash(into.iter().map(|place| place.to_le_bytes())))
     }
 
-    /// Leaves places, values and what is proposed in the scratch.
+    /// Leaves the places, the values and the proposed places in the scratch.
     fn read(
         &self,
         bytes: &[u8],
@@ -147,10 +145,6 @@ impl CltK {
 }
 
 impl Codec for CltK {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         let projection = CodecProperties {
             stochastic: true,
@@ -219,12 +213,12 @@ impl Codec for CltK {
         Ok(())
     }
 
-    fn aggregate(&self) -> Box<dyn Codec> {
-        Box::new(Sparse::default())
-    }
-
     fn gathering(&mut self) -> Option<&mut dyn Gathering> {
         Some(self)
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Sparse::default())
     }
 }
 
@@ -248,13 +242,7 @@ impl Gathering for CltK {
         })
     }
 
-    fn settle(
-        &mut self,
-        agreed: &Agreed<'_>,
-        moved: &[f32],
-        _: Option<&mut [f32]>,
-        shared: &mut Vec<f32>,
-    ) {
+    fn settle(&mut self, agreed: &Agreed<'_>, moved: &[f32], shared: &mut Vec<f32>) {
         let all = agreed.contributions.len() as u64;
         self.turn = agreed.own.map(|own| (own as u64, all));
         let scratch = self.scratch.get_mut();

@@ -6,8 +6,10 @@ use crate::compress::header::Header;
 use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_within, f32s, push_f32s};
 use crate::compress::sparse::count_sketch::{CountSketch, ROWS, SUM_MAX, Scratch, WIDTH};
 use crate::compress::sparse::pick::DENSITY;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Reduction, Sparse};
+use crate::compress::{
+    Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, Parameter, Range, Reduction,
+    Sparse,
+};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
@@ -111,10 +113,6 @@ impl FetchSgd {
 }
 
 impl Codec for FetchSgd {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             needs_feedback: false,
@@ -150,12 +148,12 @@ impl Codec for FetchSgd {
         Ok(())
     }
 
-    fn aggregate(&self) -> Box<dyn Codec> {
-        Box::new(Sparse::default())
-    }
-
     fn gathering(&mut self) -> Option<&mut dyn Gathering> {
         Some(self)
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Sparse::default())
     }
 }
 
@@ -193,7 +191,7 @@ impl Gathering for FetchSgd {
         Ok(())
     }
 
-    fn settle(&mut self, _: &Agreed<'_>, _: &[f32], _: Option<&mut [f32]>, shared: &mut Vec<f32>) {
+    fn settle(&mut self, _: &Agreed<'_>, _: &[f32], shared: &mut Vec<f32>) {
         shared.extend_from_slice(&self.next);
     }
 

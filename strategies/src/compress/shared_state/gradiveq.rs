@@ -11,8 +11,10 @@ use crate::compress::raw::{
     add_f32s, expect_finite, expect_len, expect_within, hash_f32s, of_digits, push_f32s, push_u32s,
     take, to_digits,
 };
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix, Reduction};
+use crate::compress::{
+    Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, F32, Matrix, Parameter, Range,
+    Reduction,
+};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
@@ -77,7 +79,7 @@ const COMPRESSED: Parameter = Parameter {
 ///
 /// A slice is `slice` values that follow each other in a matrix, or in the values between two
 /// matrices. Each of these runs has an S and a U of its own, if it has at least `slice` slices;
-/// shorter runs, and what is left of a run beyond its last slice, are sent exactly.
+/// shorter runs, and the values of a run beyond its last slice, are sent exactly.
 ///
 /// Compression is linear, so encoded contributions can be summed and are decoded once, and the mean
 /// of reconstructions is the reconstruction of the mean. `||C(x) - x||^2 <= ||x||^2`, because C is
@@ -96,7 +98,7 @@ const COMPRESSED: Parameter = Parameter {
 /// State in common: at most one f32 for each parameter. Size: `32 kept / slice` bits for each value of
 /// a compressed round, 32 in an exact one. Layout: the codec's byte, slice and kept (u16), then in an
 /// exact round 0 (u8), the number of runs (u32), of each its start and its slices (u32), the values
-/// (f32); in a compressed one 1 (u8), the hash of what is in common (u64), for each run its
+/// (f32); in a compressed one 1 (u8), the hash of the state in common (u64), for each run its
 /// coefficients (f32, for one component after another), the other values (f32).
 ///
 /// Parameters: `slice`, the paper's K; `kept`, its d; `sampled` and `compressed`, its L_t and L_c,
@@ -305,10 +307,6 @@ impl GradiVeQ {
 }
 
 impl Codec for GradiVeQ {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             matrices: true,
@@ -425,13 +423,7 @@ impl Gathering for GradiVeQ {
         Ok(())
     }
 
-    fn settle(
-        &mut self,
-        agreed: &Agreed<'_>,
-        moved: &[f32],
-        _: Option<&mut [f32]>,
-        shared: &mut Vec<f32>,
-    ) {
+    fn settle(&mut self, agreed: &Agreed<'_>, moved: &[f32], shared: &mut Vec<f32>) {
         let standing = self.slices.standing(agreed.shared, moved.len());
         let rounds = standing.as_ref().map_or(0, |standing| standing.rounds) + 1;
         let (runs, sums) = match standing {

@@ -8,8 +8,10 @@ use crate::compress::sparse::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use crate::compress::sparse::select::{Source, magnitude};
 use crate::compress::sparse::top_k::{self, TopK};
 use crate::compress::sparse::values::VALUES;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction};
+use crate::compress::{
+    Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,
+    Reduction,
+};
 use murmurate_protocol::BytesBound;
 
 pub(in crate::compress) const G_TOP_K_SPEC: CodecSpec = CodecSpec {
@@ -67,17 +69,12 @@ const EVERY: Parameter = Parameter {
 /// all-gather of k values.
 ///
 /// Size and layout: as `top-k`, with `every` (u32) after the density of `ok-top-k`. The result of a
-/// single member is what it sends.
-///
-/// Parameters: `density`, the share of the values that are sent and applied; `every`, rounds
-/// between computations of the thresholds (`ok-top-k` only); `values`, the codec that writes the
-/// values; `decay`, the factor on the residual in each round.
+/// single member is its contribution.
 ///
 /// Source: Shi et al., "A distributed synchronous SGD algorithm with global top-k sparsification"
 /// (ICDCS 2019), algorithm 4; Li and Hoefler, "Near-optimal sparse allreduce" (PPoPP 2022),
 /// algorithm 2 (numbers not verified).
 struct Merged {
-    spec: &'static CodecSpec,
     codec: Box<dyn Codec>,
     density: f64,
     /// Rounds between computations of the threshold of the sum; `None` computes it in each.
@@ -92,7 +89,6 @@ struct Merged {
 impl Merged {
     fn new(kind: &CodecKind, codec: Box<dyn Codec>, every: Option<u64>) -> Self {
         Self {
-            spec: kind.spec(),
             codec,
             density: kind.number("density"),
             every,
@@ -112,10 +108,6 @@ impl Merged {
 }
 
 impl Codec for Merged {
-    fn name(&self) -> &'static str {
-        self.spec.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             reduction: Reduction::Gathered,
@@ -188,21 +180,16 @@ impl Gathering for Merged {
         Ok(())
     }
 
-    fn settle(
-        &mut self,
-        agreed: &Agreed<'_>,
-        moved: &[f32],
-        residual: Option<&mut [f32]>,
-        shared: &mut Vec<f32>,
-    ) {
+    fn settle(&mut self, _: &Agreed<'_>, _: &[f32], shared: &mut Vec<f32>) {
         if self.every.is_some() {
             let (threshold, age) = self.standing;
             shared.extend([f32::from_bits(threshold), age]);
         }
+    }
+
+    fn take_back(&mut self, agreed: &Agreed<'_>, moved: &[f32], residual: &mut [f32]) {
         let own = agreed.own.and_then(|own| agreed.contributions.get(own));
-        let (Some(own), Some(residual)) = (own, residual) else {
-            return;
-        };
+        let Some(own) = own else { return };
         self.own.clear();
         self.own.resize(moved.len(), 0.0);
         let read = self.codec.decode_add(own.bytes, 1.0, &mut self.own);

@@ -7,8 +7,8 @@ use crate::compress::random::draw;
 /// of the ratio of the eigenvalues on both sides of the cut.
 const ITERATIONS_MAX: usize = 256;
 
-/// What is left of one in the product of a column with itself after a multiplication, below which it
-/// has arrived: an angle that f32 do not tell from zero.
+/// The bound of `1 - |x . x'|`, for a column x and the same column x' after a multiplication, below which
+/// it has arrived: an angle that f32 do not tell from zero.
 const ARRIVED: f64 = 1e-14;
 
 /// The share of its length below which a column is rounding of those before it.

@@ -6,9 +6,9 @@ use crate::compress::inner::{Inner, sent};
 use crate::compress::raw::hash_f32s;
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{
-    Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction, Sparse,
+    Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,
+    Reduction, Sparse,
 };
 use murmurate_protocol::BytesBound;
 
@@ -134,7 +134,6 @@ const XI: Parameter = Parameter {
 /// 1; Chen et al., "LAG" (NeurIPS 2018), equations 7a and 7b; with a quantizer: Sun et al., "LAQ"
 /// (NeurIPS 2019). Numbers not verified.
 struct Shifted {
-    spec: &'static CodecSpec,
     header: Header,
     codec: Inner,
     alpha: f32,
@@ -145,7 +144,6 @@ struct Shifted {
 impl Shifted {
     fn new(kind: &CodecKind, tag: u8, alpha: f32) -> Self {
         Self {
-            spec: kind.spec(),
             header: Header::new(tag).with([kind.count("of") as u8]),
             codec: Inner::named(kind, "of"),
             alpha,
@@ -164,10 +162,6 @@ impl Shifted {
 }
 
 impl Codec for Shifted {
-    fn name(&self) -> &'static str {
-        self.spec.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             // h holds what was left out.
@@ -212,12 +206,12 @@ impl Codec for Shifted {
         body.map_or(Ok(()), |body| self.codec.decode_add(body, weight, acc))
     }
 
-    fn aggregate(&self) -> Box<dyn Codec> {
-        Box::new(Sparse::default())
-    }
-
     fn gathering(&mut self) -> Option<&mut dyn Gathering> {
         Some(self)
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Sparse::default())
     }
 }
 
@@ -240,13 +234,7 @@ impl Gathering for Shifted {
         })
     }
 
-    fn settle(
-        &mut self,
-        agreed: &Agreed<'_>,
-        moved: &[f32],
-        _: Option<&mut [f32]>,
-        shared: &mut Vec<f32>,
-    ) {
+    fn settle(&mut self, agreed: &Agreed<'_>, moved: &[f32], shared: &mut Vec<f32>) {
         if self.lazy.is_some() {
             shared.push(square(moved).min(f64::from(f32::MAX)) as f32);
             shared.extend(agreed.shared.iter().take(MOVES - 1));
@@ -305,7 +293,7 @@ struct Lazy {
     next: Vec<f32>,
 }
 
-/// What a member keeps of what it sent last.
+/// A member's record of its last contribution.
 #[derive(Clone, Copy)]
 struct Last {
     /// Set while theta_i belongs to h_i.

@@ -7,8 +7,7 @@ use super::values::SIGNED_VALUES;
 use crate::compress::header::Header;
 use crate::compress::lanes::largest;
 use crate::compress::simd::kernel;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{CodecProperties, EncodeContext};
+use crate::compress::{CodecProperties, CodecSpec, EncodeContext, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "ada-comp",
@@ -47,9 +46,6 @@ const BIN: Parameter = Parameter {
 ///
 /// Layout: the codec's byte, the bin (u16), packed places, the values in a codec of their own.
 /// Without error feedback `e = 0`. Zeros are never sent.
-///
-/// Parameters: `bin`, the number of values in a bin; `values`, the codec that writes the kept
-/// values; `decay`, the factor on the residual in each round, in (0, 1].
 ///
 /// Source: Chen et al., "AdaComp: adaptive residual gradient compression for data-parallel
 /// distributed training" (AAAI 2018), algorithm 2 (number not verified).

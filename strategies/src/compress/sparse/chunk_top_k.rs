@@ -6,8 +6,7 @@ use super::select::Source;
 use super::top_k;
 use super::values::VALUES;
 use crate::compress::header::Header;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{CodecProperties, EncodeContext};
+use crate::compress::{CodecProperties, CodecSpec, EncodeContext, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "chunk-top-k",
@@ -46,10 +45,6 @@ const CHUNK: Parameter = Parameter {
 ///
 /// Layout: as `top-k`, with the chunk (u32) after the density. Of a last, shorter chunk as many
 /// values are kept as of a whole one.
-///
-/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `chunk`, c, the number
-/// of values in a chunk; `values`, the codec that writes the kept values; `decay`, the factor on
-/// the residual in each round, in (0, 1].
 ///
 /// Source: Sarfi et al., "Communication efficient LLM pre-training with SparseLoCo" (arXiv
 /// 2508.15706).

@@ -8,8 +8,10 @@ use super::select::Source;
 use crate::compress::header::Header;
 use crate::compress::random::Random;
 use crate::compress::raw::{expect_finite, expect_len, expect_within, f32s, push_f32s, take};
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
+use crate::compress::{
+    Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,
+    Sparse,
+};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
@@ -64,9 +66,6 @@ pub(in crate::compress) const SUM_MAX: f32 = 1e37;
 ///
 /// Time: for each value, encoding reads or writes `2 rows` sums at random places and decoding
 /// `rows`. The hashes and medians between them are cheap; these accesses bound the speed.
-///
-/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `rows`, the number of
-/// tables; `width`, the sums of a table as a share of the values.
 ///
 /// Source: Charikar, Chen and Farach-Colton, "Finding frequent items in data streams" (ICALP 2002);
 /// Rothchild et al., "FetchSGD" (ICML 2020).
@@ -163,10 +162,6 @@ impl CountSketch {
 }
 
 impl Codec for CountSketch {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             stochastic: true,

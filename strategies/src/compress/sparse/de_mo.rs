@@ -10,8 +10,9 @@ use super::values as value_codecs;
 use super::values::VALUES;
 use crate::compress::header::Header;
 use crate::compress::inner::Inner;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Sparse};
+use crate::compress::{
+    Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, Parameter, Range, Sparse,
+};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
@@ -75,9 +76,6 @@ const COEFFICIENT_MAX: f32 = 1e33;
 /// values in a codec of their own. The last tile is padded with zeros. Magnitudes beyond 1e30 are
 /// encoded as 1e30.
 ///
-/// Parameters: `kept`, k, the coefficients kept of each tile of 4096; `values`, the codec that
-/// writes the kept values; `decay`, the factor on the residual in each round, in (0, 1].
-///
 /// Source: Peng, Quesnelle and Kingma, "DeMo: decoupled momentum optimization" (arXiv 2411.19870),
 /// algorithm 1 (number not verified).
 struct DeMo {
@@ -130,10 +128,6 @@ impl DeMo {
 }
 
 impl Codec for DeMo {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         let cosines = CodecProperties::biased(1.0 - self.kept as f64 / TILE as f64);
         CodecProperties {

@@ -9,8 +9,7 @@ use super::values::VALUES;
 use crate::compress::header::Header;
 use crate::compress::lanes::sum_of_squares;
 use crate::compress::simd::kernel;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{CodecProperties, EncodeContext};
+use crate::compress::{CodecProperties, CodecSpec, EncodeContext, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "dgc",

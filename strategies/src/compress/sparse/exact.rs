@@ -27,10 +27,6 @@ const DENSE: u8 = 2;
 const HEADER: usize = 1 + 4;
 
 impl Codec for Sparse {
-    fn name(&self) -> &'static str {
-        "sparse"
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties::LOSSLESS
     }

@@ -6,9 +6,9 @@ use super::pick::{DECAY, DENSITY, Picked, kept};
 use super::select::{RUN, Source, magnitude};
 use super::sidco::ln;
 use super::values::VALUES;
+use crate::compress::CodecSpec;
 use crate::compress::lanes::{to_finite, two_sums};
 use crate::compress::simd::kernel;
-use crate::compress::spec::CodecSpec;
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "gaussian-k",
@@ -33,9 +33,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// how many values are kept. The quantile is the rational approximation of Abramowitz and Stegun,
 /// 26.2.23 (within 4.5e-4). With a deviation of zero, values as large as the mean are kept.
 ///
-/// Size and layout: as `top-k`. Parameters: `density`, the share of the values that are kept, in
-/// (0, 1]; `values`, the codec that writes the kept values; `decay`, the factor on the residual in
-/// each round, in (0, 1].
+/// Size and layout: as `top-k`.
 ///
 /// Source: Shi et al., "Understanding top-k sparsification in distributed deep learning" (arXiv
 /// 1911.08772), algorithm 1 (number not verified).

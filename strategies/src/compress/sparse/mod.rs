@@ -24,27 +24,3 @@ pub(in crate::compress) mod top_k;
 pub(in crate::compress) mod top_k_sampled;
 pub(in crate::compress) mod values;
 pub(in crate::compress) mod wangni;
-
-use super::CodecSpec;
-
-/// The codecs that send some of the values.
-pub(super) const CODECS: &[&CodecSpec] = &[
-    &top_k::SPEC,
-    &top_k_sampled::SPEC,
-    &gaussian_k::SPEC,
-    &sidco::SPEC,
-    &chunk_top_k::SPEC,
-    &random_k::SPEC,
-    &random_k::UNBIASED_SPEC,
-    &wangni::SPEC,
-    &threshold::SPEC,
-    &threshold::STROM_SPEC,
-    &ada_comp::SPEC,
-    &sbc::SPEC,
-    &top_k::STC_SPEC,
-    &dgc::SPEC,
-    &de_mo::SPEC,
-];
-
-/// The codecs that send a sketch of all values.
-pub(super) const SKETCHES: &[&CodecSpec] = &[&count_sketch::SPEC];

@@ -38,10 +38,6 @@ kernel! {
 }
 
 impl<const SIGNS: bool> Codec for OneScale<SIGNS> {
-    fn name(&self) -> &'static str {
-        if SIGNS { SIGNED } else { "mean" }
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties::biased(1.0)
     }

@@ -7,8 +7,10 @@ use super::select::Source;
 use super::values;
 use crate::compress::header::Header;
 use crate::compress::inner::Inner;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
+use crate::compress::{
+    Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,
+    Sparse,
+};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
@@ -62,7 +64,7 @@ pub(in crate::compress) trait Pick: Send + 'static {
         kept(self.density_max(), len)
     }
 
-    /// Leaves the places of what is kept in `chosen`, ascending, and all of `source` folded.
+    /// Leaves the places of the kept values in `chosen`, ascending, and all of `source` folded.
     fn choose(
         &mut self,
         source: &mut Source<'_>,
@@ -169,7 +171,7 @@ impl<P: Pick> Picked<P> {
         start
     }
 
-    /// Reads all; nothing is wrong with what is then in the scratch.
+    /// Reads all of an encoding; the places and values that it leaves in the scratch are checked.
     fn read(&self, bytes: &[u8], len: usize, scratch: &mut Scratch) -> Result<(), CodecError> {
         let body = self.header().expect(bytes)?;
         let rest = self.pick.read_places(body, len, &mut scratch.chosen)?;
@@ -180,10 +182,6 @@ impl<P: Pick> Picked<P> {
 }
 
 impl<P: Pick> Codec for Picked<P> {
-    fn name(&self) -> &'static str {
-        self.spec.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             decay: self.decay,

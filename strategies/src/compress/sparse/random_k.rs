@@ -5,8 +5,7 @@ use super::select::Source;
 use super::values::VALUES;
 use crate::compress::random::Random;
 use crate::compress::raw::take;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{CodecError, CodecProperties, EncodeContext, Reduction};
+use crate::compress::{CodecError, CodecProperties, CodecSpec, EncodeContext, Reduction};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "random-k",
@@ -46,10 +45,6 @@ pub(in crate::compress) const UNBIASED_SPEC: CodecSpec = CodecSpec {
 ///
 /// Layout: the codec's byte, the density (f64), the seed (u64), the values in a codec of their own.
 /// Scaled values beyond f32 become the largest f32.
-///
-/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `values`, the codec
-/// that writes the kept values; `decay`, the factor on the residual in each round, in (0, 1]
-/// (`random-k` only).
 ///
 /// Source: Stich, Cordonnier and Jaggi, "Sparsified SGD with memory" (NeurIPS 2018), definition 2.2
 /// (number not verified); scaled: the random masks of Konecny et al., "Federated learning:

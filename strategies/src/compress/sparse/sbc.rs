@@ -5,8 +5,7 @@ use super::largest::Largest;
 use super::one_scale::{OneScale, magnitudes};
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::select::{Sign, Source};
-use crate::compress::spec::CodecSpec;
-use crate::compress::{CodecProperties, EncodeContext};
+use crate::compress::{CodecProperties, CodecSpec, EncodeContext};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "sbc",
@@ -39,9 +38,6 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// values of a sign, all of them are kept. Contributions are sent relative to the anchor.
 ///
 /// Layout: the codec's byte, the density (f64), packed places, the mean (f32).
-///
-/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `decay`, the factor on
-/// the residual in each round, in (0, 1].
 ///
 /// Source: Sattler et al., "Sparse binary compression" (IJCNN 2019), algorithm 2 (number not
 /// verified).

@@ -7,7 +7,7 @@ use super::values::VALUES;
 use crate::compress::header::Header;
 use crate::compress::lanes::{to_finite, two_sums};
 use crate::compress::simd::kernel;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
+use crate::compress::{CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "sidco",
@@ -47,9 +47,7 @@ const FIRST: f64 = 0.25;
 /// A stage whose threshold no value exceeds is the last. The paper adapts the number of stages
 /// while it trains; here it is fixed.
 ///
-/// Size and layout: as `top-k`. Parameters: `density`, the share of the values that are kept, in
-/// (0, 1]; `stages`, M, the number of fits; `values`, the codec that writes the kept values;
-/// `decay`, the factor on the residual in each round, in (0, 1].
+/// Size and layout: as `top-k`. `stages` is M.
 ///
 /// Source: Abdelmoniem et al., "An efficient statistical-based gradient compression technique for
 /// distributed training systems" (MLSys 2021), the exponential variant of the multi-stage estimator

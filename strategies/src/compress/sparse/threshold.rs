@@ -6,8 +6,7 @@ use super::pick::{DECAY, Pick, Picked};
 use super::select::{Source, magnitude};
 use super::values::VALUES;
 use crate::compress::header::Header;
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{CodecProperties, EncodeContext};
+use crate::compress::{CodecProperties, CodecSpec, EncodeContext, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "threshold",
@@ -52,9 +51,6 @@ const THRESHOLD: Parameter = Parameter {
 /// 0.25). If none does, the slice has no values. Contributions are sent relative to the anchor.
 ///
 /// Layout: the codec's byte, tau (f32), packed places, the values (`strom`: signs).
-///
-/// Parameters: `threshold`, tau, in the unit of the values; `values`, the codec that writes the
-/// kept values (`threshold` only); `decay`, the factor on the residual in each round, in (0, 1].
 ///
 /// Source: Dutta et al., "Rethinking gradient sparsification as total error minimization" (NeurIPS
 /// 2021); Strom, "Scalable distributed DNN training using commodity GPU cloud computing"

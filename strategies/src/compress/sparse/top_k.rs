@@ -5,8 +5,7 @@ use super::one_scale::OneScale;
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::select::Source;
 use super::values::VALUES;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{CodecProperties, EncodeContext};
+use crate::compress::{CodecProperties, CodecSpec, EncodeContext};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "top-k",
@@ -46,10 +45,6 @@ pub(in crate::compress) const STC_SPEC: CodecSpec = CodecSpec {
 ///
 /// Layout: the codec's byte, the density (f64, little-endian), packed [places](super::places), the
 /// values in a codec of their own; about 8.1 bits for a place at a density of 0.01.
-///
-/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `values`, the codec
-/// that writes the kept values (`top-k` only); `decay`, the factor on the residual in each round,
-/// in (0, 1].
 ///
 /// Source: Aji and Heafield, "Sparse communication for distributed gradient descent" (EMNLP 2017);
 /// contraction: Stich, Cordonnier and Jaggi, "Sparsified SGD with memory" (NeurIPS 2018), lemma

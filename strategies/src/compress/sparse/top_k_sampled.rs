@@ -5,7 +5,7 @@ use super::largest::Largest;
 use super::pick::{DECAY, DENSITY, Picked};
 use super::select::{Source, magnitude};
 use super::values::VALUES;
-use crate::compress::spec::CodecSpec;
+use crate::compress::CodecSpec;
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "top-k-sampled",
@@ -33,9 +33,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// deviation of `sqrt(density / s)`; [`Estimated`] bounds it. Slices of up to 2^14 values are
 /// sampled completely, which is exact except for ties.
 ///
-/// Size and layout: as `top-k`. Parameters: `density`, the share of the values that are kept, in
-/// (0, 1]; `values`, the codec that writes the kept values; `decay`, the factor on the residual in
-/// each round, in (0, 1].
+/// Size and layout: as `top-k`.
 ///
 /// Source: Lin et al., "Deep gradient compression" (ICLR 2018), which samples 0.1 to 1 % of the
 /// values (the place in the paper is not verified).

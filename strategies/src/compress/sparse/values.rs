@@ -2,8 +2,7 @@
 //! the kept values in order. These are the products of Qsparse (Basu et al., NeurIPS 2019).
 
 use super::one_scale::{self, OneScale};
-use crate::compress::spec::{Parameter, Range};
-use crate::compress::{Codec, CodecKind};
+use crate::compress::{Codec, CodecKind, Parameter, Range};
 
 /// The codecs to choose from, with their defaults.
 const NAMES: [&str; 19] = [

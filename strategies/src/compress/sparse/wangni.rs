@@ -6,8 +6,7 @@ use super::values::VALUES;
 use crate::compress::lanes::{to_finite, two_sums};
 use crate::compress::random::Random;
 use crate::compress::simd::kernel;
-use crate::compress::spec::CodecSpec;
-use crate::compress::{CodecProperties, EncodeContext};
+use crate::compress::{CodecProperties, CodecSpec, EncodeContext};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "wangni",
@@ -46,15 +45,12 @@ const GREEDY: usize = 64;
 ///
 /// Layout: as `top-k`. `1 / lambda` beyond f32 becomes the largest f32.
 ///
-/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `values`, the codec
-/// that writes the kept values.
-///
 /// Source: Wangni et al., "Gradient sparsification for communication-efficient distributed
 /// optimization" (NeurIPS 2018), the greedy algorithm (number not verified).
 #[derive(Clone, Copy, Debug)]
 struct Wangni {
     density: f64,
-    /// `1 / lambda`: what is smaller is sent as this.
+    /// `1 / lambda`: kept values of a smaller magnitude are sent with this one.
     least: f32,
 }
 

@@ -6,17 +6,12 @@
 //! b = basis(first(x_1), ..., first(x_n)),   s_i = second(x_i; b),   joined = join(b, sum_i w_i s_i)
 //! ```
 //!
-//! A codec's own encoding, [`Codec::encode`](super::Codec::encode), has the layout of what is joined, of one
-//! member alone. So a joined aggregate is decoded without its basis.
+//! A codec's own encoding, [`Codec::encode`](super::Codec::encode), has the layout of a joined aggregate of
+//! one member alone. So a joined aggregate is decoded without its basis.
 //!
 //! With error feedback, the residual holds all of `x_i` until the round is applied. Then the part of it that
-//! became part of what is joined is taken out. A round that is void, or that left this member out, takes out
+//! is in the joined aggregate is taken out. A round that is void, or that left this member out, takes out
 //! nothing.
 
-mod power_sgd_mean;
-mod sketched_sgd;
-
-use super::CodecSpec;
-
-/// The codecs of this folder.
-pub(super) const CODECS: &[&CodecSpec] = &[&power_sgd_mean::SPEC, &sketched_sgd::SPEC];
+pub(in crate::compress) mod power_sgd_mean;
+pub(in crate::compress) mod sketched_sgd;

@@ -12,9 +12,8 @@ use crate::compress::random::draw;
 use crate::compress::raw::{
     add_f32s, expect_finite, expect_len, expect_within, f32s, push_f32s, take,
 };
-use crate::compress::spec::CodecSpec;
 use crate::compress::{
-    Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Matrix, Reduction,
+    Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Matrix, Reduction,
 };
 use murmurate_protocol::BytesBound;
 
@@ -52,8 +51,6 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// it starts from (u64), P_i of all matrices; of a basis, 2 (u8), P; of a second contribution, 3 (u8), the
 /// hash of the basis (u64), Q_i, the other values (f32, one column after another). The aggregate has the
 /// layout of `power-sgd`.
-///
-/// Parameter: `rank`, r, the number of columns of the factors.
 ///
 /// Source: Vogels, Karimireddy and Jaggi, "PowerSGD" (NeurIPS 2019), algorithms 1 and 2 (numbers not
 /// verified).
@@ -106,7 +103,7 @@ impl PowerSgdMean {
         len - self.matrices.iter().map(|m| m.range().len()).sum::<usize>()
     }
 
-    /// Leaves Q of all matrices in `self.factor`: what is kept in common, or drawn.
+    /// Leaves Q of all matrices in `self.factor`: the one kept in common, or a drawn one.
     fn common(&mut self, context: &EncodeContext<'_>) {
         let len = self.rights();
         self.factor.clear();
@@ -170,10 +167,6 @@ impl PowerSgdMean {
 }
 
 impl Codec for PowerSgdMean {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             reduction: Reduction::TwoPasses,

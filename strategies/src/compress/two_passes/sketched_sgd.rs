@@ -9,8 +9,10 @@ use crate::compress::sparse::largest::Largest;
 use crate::compress::sparse::pick::{DENSITY, kept};
 use crate::compress::sparse::select::Source;
 use crate::compress::sparse::{exact, places};
-use crate::compress::spec::{CodecSpec, Parameter, Range};
-use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction};
+use crate::compress::{
+    Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,
+    Reduction,
+};
 use murmurate_protocol::BytesBound;
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
@@ -138,10 +140,6 @@ impl SketchedSgd {
 }
 
 impl Codec for SketchedSgd {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             stochastic: true,

@@ -6,10 +6,10 @@ use super::squeezed::Squeezed;
 use crate::aggregate::Aggregator;
 use crate::executor::codecs::encode_plain;
 use crate::executor::force::End;
-use crate::executor::host::Host;
+use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Stores, foreign};
-use murmurate_protocol::{Done, FragmentId, Order, SliceId, StoreId, WorkError};
+use crate::executor::mixer::{Mixer, foreign, missing};
+use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId, StoreId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ impl Agreed {
         of: u16,
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
+    ) -> WorkResult<Done> {
         let range = core.places.shard(fragment, shard, of);
         let mut acc = std::mem::take(&mut self.spare);
         let summed = self
@@ -74,29 +74,27 @@ impl Mixer for Agreed {
     fn combine(
         &mut self,
         core: &mut MixCore,
-        order: &Order,
+        piece: Piece,
+        how: &Combination,
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
-        let (fragment, shard, of, inputs) = match order {
-            Order::Reduce {
-                fragment,
-                shard,
-                of,
-                inputs,
-            } => (fragment, shard, of, inputs),
-            Order::SumRow {
-                fragment,
-                shard,
-                of,
-                inputs,
-            } => return self.sum_row(core, *fragment, *shard, *of, inputs, host),
+    ) -> WorkResult<Done> {
+        let Piece {
+            fragment,
+            shard,
+            of,
+        } = piece;
+        let inputs = match how {
+            Combination::Reduce(inputs) => inputs,
+            Combination::SumRow(inputs) => {
+                return self.sum_row(core, fragment, shard, of, inputs, host);
+            }
             _ => return Err(foreign("combine")),
         };
-        let len = core.places.shard(*fragment, *shard, *of).len();
-        let kept = self.shards.remove(&(*fragment, *shard));
+        let len = core.places.shard(fragment, shard, of).len();
+        let kept = self.shards.remove(&(fragment, shard));
         let mut acc = kept.unwrap_or_else(|| std::mem::take(&mut self.spare));
         let reduced = self.rule.reduce(&core.codecs, &mut acc, len, inputs, host);
-        self.shards.insert((*fragment, *shard), acc);
+        self.shards.insert((fragment, shard), acc);
         reduced.map(|()| Done::Combined)
     }
 
@@ -107,20 +105,16 @@ impl Mixer for Agreed {
         slice: SliceId,
         of: u16,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         if store == StoreId::Row {
             let encoded = self.encode_row(core, slice, of, out);
-            return encoded.ok_or_else(|| WorkError::Storage {
-                reason: "there is no mean of a row to encode".to_owned(),
-            });
+            return encoded.ok_or_else(|| missing("mean of a row"));
         }
         let reduced = match store {
             StoreId::Shard(shard) => self.shards.remove(&(slice.fragment, shard)),
             _ => None,
         };
-        let reduced = reduced.ok_or_else(|| WorkError::Storage {
-            reason: "there is no reduction to encode".to_owned(),
-        })?;
+        let reduced = reduced.ok_or_else(|| missing("reduction"))?;
         match &mut self.squeezed {
             Some(squeezed) => squeezed.encode(&mut core.codecs, slice, of, &reduced, out),
             None => core.codecs.encode_aggregate(&slice, &reduced, None, out),
@@ -137,7 +131,7 @@ impl Mixer for Agreed {
         end: End,
         decided: &[SliceId],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let twice = core.contributions.common.is_some();
         if twice && end.keep_local {
             core.take_back(end.fragment, host)?;
@@ -175,7 +169,7 @@ impl Mixer for Agreed {
         }
     }
 
-    fn stores(&self) -> Stores {
+    fn shards(&self) -> usize {
         let reduced = self.shards.values().map(Vec::len).sum::<usize>();
         let squeezed = self.squeezed.as_ref().map_or(0, Squeezed::len);
         let rows = self
@@ -183,9 +177,6 @@ impl Mixer for Agreed {
             .values()
             .map(|(_, mean)| mean.len())
             .sum::<usize>();
-        Stores {
-            shards: self.rule.len() + reduced + squeezed + self.spare.len() + rows,
-            ..Stores::default()
-        }
+        self.rule.len() + reduced + squeezed + self.spare.len() + rows
     }
 }

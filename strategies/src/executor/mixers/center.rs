@@ -6,12 +6,12 @@ use crate::aggregate::{RMS_MAX, quarantine};
 use crate::executor::codecs::bad_slice;
 use crate::executor::force::End;
 use crate::executor::frame::Held;
-use crate::executor::host::Host;
+use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Stores, foreign};
+use crate::executor::mixer::{Mixer, foreign};
 use crate::outer::{StalenessWeight, compensate_delay};
 use murmurate_protocol::{
-    CenterPlan, Done, ExchangeKind, FragmentId, Order, SliceId, StoreId, WorkError,
+    CenterPlan, Combination, Done, ExchangeKind, FragmentId, Piece, SliceId, StoreId,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -75,7 +75,7 @@ impl Center {
         of: u16,
         copy: Option<SliceId>,
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let range = core.places.shard(place.0, place.1, of);
         let values = match copy {
             None => core.anchor.values[range].to_vec(),
@@ -110,7 +110,7 @@ impl Center {
         of: u16,
         inputs: &[(SliceId, u64)],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let range = core.places.shard(place.0, place.1, of);
         let held = self.shards.remove(&place);
         let mut center = held.unwrap_or_else(|| core.anchor.values[range.clone()].to_vec());
@@ -141,7 +141,7 @@ impl Center {
         inputs: &[(SliceId, u64)],
         versions: &Versions,
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let mut sum = vec![0.0; center.len()];
         let share = 1.0 / inputs.len().max(1) as f64;
         for (slice, stale) in inputs {
@@ -171,7 +171,7 @@ impl Center {
         center: &mut [f32],
         inputs: &[(SliceId, u64)],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let mut pull = vec![0.0; center.len()];
         for (slice, stale) in inputs {
             let weight = (alpha * self.rule.staleness.of(*stale)) as f32;
@@ -190,22 +190,14 @@ impl Mixer for Center {
     fn combine(
         &mut self,
         core: &mut MixCore,
-        order: &Order,
+        piece: Piece,
+        how: &Combination,
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
-        match order {
-            Order::ResetCenter {
-                fragment,
-                shard,
-                of,
-                copy,
-            } => self.reset(core, (*fragment, *shard), *of, *copy, host)?,
-            Order::MoveCenter {
-                fragment,
-                shard,
-                of,
-                inputs,
-            } => self.move_by(core, (*fragment, *shard), *of, inputs, host)?,
+    ) -> WorkResult<Done> {
+        let (place, of) = ((piece.fragment, piece.shard), piece.of);
+        match how {
+            Combination::ResetCenter(copy) => self.reset(core, place, of, *copy, host)?,
+            Combination::MoveCenter(inputs) => self.move_by(core, place, of, inputs, host)?,
             _ => return Err(foreign("combine")),
         }
         Ok(Done::Combined)
@@ -218,7 +210,7 @@ impl Mixer for Center {
         slice: SliceId,
         of: u16,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let held = match store {
             StoreId::Center => self.shards.get(&(slice.fragment, slice.shard)),
             _ => None,
@@ -230,7 +222,7 @@ impl Mixer for Center {
         Ok(())
     }
 
-    /// What was pulled becomes the anchor, shard by shard; where a shard did not arrive the anchor
+    /// The pulled shards become the anchor, one by one; where a shard did not arrive the anchor
     /// stays. With elastic averaging this peer's parameters, drawn towards the center, become the
     /// anchor.
     fn apply(
@@ -239,7 +231,7 @@ impl Mixer for Center {
         end: End,
         pulled: &[SliceId],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let whole = core.places.of(end.fragment);
         let exchange = ExchangeKind::Center(self.plan);
         let of = exchange.parts(whole.len() as u64, 1) as u16;
@@ -273,12 +265,9 @@ impl Mixer for Center {
         self.versions.clear();
     }
 
-    fn stores(&self) -> Stores {
+    fn shards(&self) -> usize {
         let versions = self.versions.values().flatten();
         let values = self.shards.values().chain(versions);
-        Stores {
-            shards: values.map(Vec::len).sum(),
-            ..Stores::default()
-        }
+        values.map(Vec::len).sum()
     }
 }

@@ -21,12 +21,13 @@
 //! case: a lossless codec is D-PSGD's `X W` in both.
 
 use crate::compress::Codec;
-use crate::executor::codecs::{add_decoded, bad_slice, bytes_are_gone};
-use crate::executor::host::Host;
+use crate::executor::codecs::{add_decoded, bad_slice, bytes_of};
+use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Stores, foreign};
+use crate::executor::mixer::Mixer;
 use murmurate_protocol::{
-    CopyPlan, Done, FragmentId, Order, Part, PeerId, Round, SliceId, StoreId, WorkError,
+    Combination, CopyPlan, Done, FragmentId, Part, PeerId, Piece, Round, SliceId, StoreId,
+    WorkError,
 };
 use std::collections::BTreeMap;
 
@@ -97,7 +98,7 @@ impl Differences {
         host: &dyn Host,
         codec: &dyn Codec,
         len: usize,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let mut copy = self
             .copies
             .remove(&(slice.fragment, slice.origin))
@@ -114,7 +115,7 @@ impl Differences {
         host: &dyn Host,
         codec: &dyn Codec,
         len: usize,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         // A mix that failed has perhaps taken the first of its slices. After a whole copy all are
         // taken again.
         let whole = slice.part == Part::Aggregate;
@@ -123,7 +124,7 @@ impl Differences {
         if copy.taken.is_some_and(done) {
             return Ok(());
         }
-        let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
+        let bytes = bytes_of(slice, host)?;
         let bad = |reason: String| bad_slice(slice, reason);
         if whole {
             self.scratch.clear();
@@ -146,7 +147,7 @@ impl Differences {
         core: &mut MixCore,
         slice: SliceId,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let range = core.places.of(slice.fragment);
         let x = &core.local.values()[range.clone()];
         core.places.must_be_finite(range.start, x)?;
@@ -187,7 +188,7 @@ impl Differences {
         core: &mut MixCore,
         slice: SliceId,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let range = core.places.of(slice.fragment);
         let own = self
             .copies
@@ -212,7 +213,7 @@ impl Differences {
         fragment: FragmentId,
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let range = core.places.of(fragment);
         for (slice, _) in inputs {
             let codec = core.codecs.of(slice);
@@ -243,18 +244,13 @@ impl Mixer for Differences {
     fn combine(
         &mut self,
         core: &mut MixCore,
-        order: &Order,
+        piece: Piece,
+        how: &Combination,
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
-        let Order::MixReplicas {
-            fragment, inputs, ..
-        } = order
-        else {
-            return Err(foreign("combine"));
-        };
-        let mixed = self.mix(core, *fragment, inputs, host);
-        core.mixed[usize::from(fragment.0)] = mixed.is_ok();
-        mixed.map(|()| Done::Combined)
+    ) -> WorkResult<Done> {
+        core.mix_copies(piece, how, |core, fragment, inputs| {
+            self.mix(core, fragment, inputs, host)
+        })
     }
 
     fn encode(
@@ -264,7 +260,7 @@ impl Mixer for Differences {
         slice: SliceId,
         _of: u16,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         match store {
             StoreId::Replica(me) if me == slice.origin => {
                 self.me = Some(me);
@@ -283,12 +279,9 @@ impl Mixer for Differences {
         self.copies.retain(|(_, of), _| *of != peer);
     }
 
-    fn stores(&self) -> Stores {
+    fn replicas(&self) -> usize {
         let copies = self.copies.values();
         let kept: usize = copies.map(|c| c.values.len() + c.before.len()).sum();
-        Stores {
-            replicas: kept + self.scratch.len(),
-            ..Stores::default()
-        }
+        kept + self.scratch.len()
     }
 }

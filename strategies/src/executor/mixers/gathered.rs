@@ -5,14 +5,14 @@ use super::rule::Rule;
 use crate::aggregate::{Aggregator, RMS_MAX, quarantine};
 use crate::compress::{Agreed, Bad, Contributed, Gathering};
 use crate::executor::codec_state::seeds;
-use crate::executor::codecs::{bad_slice, bytes_are_gone};
+use crate::executor::codecs::{bad_slice, bytes_of};
 use crate::executor::force::End;
 use crate::executor::frame::Held;
-use crate::executor::host::Host;
+use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Stores, foreign};
+use crate::executor::mixer::{Mixer, foreign};
 use bytes::Bytes;
-use murmurate_protocol::{Done, Order, SliceId, WorkError};
+use murmurate_protocol::{Combination, Done, Piece, SliceId, WorkError};
 
 /// Moves that every member computes itself.
 pub(super) struct Gathered {
@@ -34,9 +34,10 @@ impl Mixer for Gathered {
     fn combine(
         &mut self,
         _core: &mut MixCore,
-        _order: &Order,
+        _piece: Piece,
+        _how: &Combination,
         _host: &dyn Host,
-    ) -> Result<Done, WorkError> {
+    ) -> WorkResult<Done> {
         Err(foreign("combine"))
     }
 
@@ -46,7 +47,7 @@ impl Mixer for Gathered {
         end: End,
         decided: &[SliceId],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         core.apply_aggregates(end, decided, host)
     }
 
@@ -56,7 +57,7 @@ impl Mixer for Gathered {
         end: End,
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         // Only this peer lacks it. To leave it out, as bytes that are bad, would leave this peer with
         // another anchor than the others.
         if let Some((slice, _)) = inputs.iter().find(|(slice, _)| host.get(slice).is_none()) {
@@ -77,11 +78,8 @@ impl Mixer for Gathered {
         core.put_in_force(end, moved)
     }
 
-    fn stores(&self) -> Stores {
-        Stores {
-            shards: self.rule.len() + self.moved.len(),
-            ..Stores::default()
-        }
+    fn shards(&self) -> usize {
+        self.rule.len() + self.moved.len()
     }
 }
 
@@ -95,16 +93,13 @@ fn gather_in_common(
     inputs: &[(SliceId, f64)],
     moved: &mut Vec<f32>,
     host: &dyn Host,
-) -> Result<(), WorkError> {
+) -> WorkResult {
     let Some(common) = &core.contributions.common else {
         return Ok(());
     };
     let range = core.places.of(fragment);
     let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-    let bytes = inputs.iter().map(|(slice, _)| {
-        let bytes = host.get(slice);
-        bytes.ok_or_else(|| bytes_are_gone(*slice))
-    });
+    let bytes = inputs.iter().map(|(slice, _)| bytes_of(*slice, host));
     let bytes = bytes.collect::<Result<Vec<Bytes>, _>>()?;
     let given = inputs.iter().zip(&bytes);
     let contributions: Vec<Contributed<'_>> = given
@@ -130,10 +125,11 @@ fn gather_in_common(
         return Ok(());
     };
     gather_checked(codec, &agreed, range.len(), inputs, moved)?;
-    let residual = core.contributions.residual.as_mut();
-    let residual = residual.map(|residual| &mut residual[range.clone()]);
+    if let Some(residual) = &mut core.contributions.residual {
+        codec.take_back(&agreed, moved, &mut residual[range.clone()]);
+    }
     let mut next = Vec::new();
-    codec.settle(&agreed, moved, residual, &mut next);
+    codec.settle(&agreed, moved, &mut next);
     if let Some(common) = &mut core.contributions.common {
         common.advance(codec, inputs, &bytes, next, range.len());
     }
@@ -148,7 +144,7 @@ fn gather_checked(
     len: usize,
     inputs: &[(SliceId, f64)],
     moved: &mut Vec<f32>,
-) -> Result<(), WorkError> {
+) -> WorkResult {
     let of = |at: usize| inputs[at.min(inputs.len() - 1)].0;
     gather(codec, agreed, len, moved).map_err(|(at, reason)| bad_slice(of(at), reason))?;
     let Err(error) = quarantine(moved, RMS_MAX) else {

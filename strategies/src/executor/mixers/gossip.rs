@@ -7,10 +7,10 @@ use crate::aggregate::Aggregator;
 use crate::correct::Companion;
 use crate::executor::force::End;
 use crate::executor::frame::Held;
-use crate::executor::host::Host;
+use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Stores};
-use murmurate_protocol::{Done, FragmentId, Order, SliceId, WorkError};
+use crate::executor::mixer::Mixer;
+use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId};
 
 /// Means of parameters.
 pub(super) struct Gossip {
@@ -55,10 +55,11 @@ impl Mixer for Gossip {
     fn combine(
         &mut self,
         core: &mut MixCore,
-        order: &Order,
+        piece: Piece,
+        how: &Combination,
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
-        core.mix_by(order, |codecs, local, mix, keep, inputs| {
+    ) -> WorkResult<Done> {
+        core.mix_by(piece, how, |codecs, local, mix, keep, inputs| {
             let own = Some((local, keep as f32));
             let compared = self.rule.compare(codecs, own, mix, inputs, host);
             compared.unwrap_or_else(|| match &mut self.part {
@@ -74,7 +75,7 @@ impl Mixer for Gossip {
         end: End,
         _decided: &[SliceId],
         _host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         core.end_mixed(end.fragment, false);
         if let Some(anchors) = &mut self.anchors {
             anchors.end(core, end.fragment);
@@ -98,11 +99,8 @@ impl Mixer for Gossip {
         }
     }
 
-    fn stores(&self) -> Stores {
-        Stores {
-            shards: self.rule.len() + self.part.as_ref().map_or(0, Vec::len),
-            ..Stores::default()
-        }
+    fn shards(&self) -> usize {
+        self.rule.len() + self.part.as_ref().map_or(0, Vec::len)
     }
 }
 

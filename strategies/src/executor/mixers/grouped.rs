@@ -1,9 +1,9 @@
 //! Means of groups: one member sums the parameters of all, and each mixes with the mean.
 
-use crate::executor::host::Host;
+use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Stores};
-use murmurate_protocol::{Done, FragmentId, Order, SliceId, StoreId, WorkError};
+use crate::executor::mixer::{Mixer, missing};
+use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId, StoreId};
 
 /// Means that one member of a group makes.
 #[derive(Default)]
@@ -15,28 +15,26 @@ pub(super) struct Grouped {
 }
 
 impl Mixer for Grouped {
-    /// `Order::Reduce` is `sum = sum_k a_k decode(slice_k) / sum_k a_k` over whole fragments, in the
-    /// order given. It reads nothing of this peer's own but what it has published, so it can be done
+    /// `Combination::Reduce` is `sum = sum_k a_k decode(slice_k) / sum_k a_k` over whole fragments, in the
+    /// order given. Of this peer's values it reads only the published ones, so it can be done
     /// while the trainer trains. `Order::Encode` follows at once.
     fn combine(
         &mut self,
         core: &mut MixCore,
-        order: &Order,
+        piece: Piece,
+        how: &Combination,
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
-        let Order::Reduce {
-            fragment, inputs, ..
-        } = order
-        else {
-            return core.mix(order, host);
+    ) -> WorkResult<Done> {
+        let Combination::Reduce(inputs) = how else {
+            return core.mix(piece, how, host);
         };
         self.of = None;
-        self.sum.resize(core.places.of(*fragment).len(), 0.0);
+        self.sum.resize(core.places.of(piece.fragment).len(), 0.0);
         let total = inputs.iter().map(|(_, weight)| weight).sum();
         let zero = |_, sum: &mut [f32]| sum.fill(0.0);
         core.codecs
             .sum_all(&mut self.sum, inputs, total, host, zero)?;
-        self.of = Some(*fragment);
+        self.of = Some(piece.fragment);
         Ok(Done::Combined)
     }
 
@@ -47,20 +45,15 @@ impl Mixer for Grouped {
         slice: SliceId,
         _of: u16,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         if self.of.take() != Some(slice.fragment) {
-            return Err(WorkError::Storage {
-                reason: "there is no mean of a group to encode".to_owned(),
-            });
+            return Err(missing("mean of a group"));
         }
         core.codecs.encode_aggregate(&slice, &self.sum, None, out);
         Ok(())
     }
 
-    fn stores(&self) -> Stores {
-        Stores {
-            shards: self.sum.len(),
-            ..Stores::default()
-        }
+    fn shards(&self) -> usize {
+        self.sum.len()
     }
 }

@@ -3,15 +3,20 @@
 
 use crate::executor::codecs::Codecs;
 use crate::executor::frame::Held;
-use crate::executor::host::Host;
+use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::foreign;
-use murmurate_protocol::{Done, FragmentId, Order, SliceId, WorkError};
+use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId};
 
 impl MixCore {
-    /// Performs `Order::Mix` by the weighted mean; any other order belongs to another exchange.
-    pub(super) fn mix(&mut self, order: &Order, host: &dyn Host) -> Result<Done, WorkError> {
-        self.mix_by(order, |codecs, local, mix, keep, inputs| {
+    /// Performs `Combination::Mix` by the weighted mean; any other belongs to another exchange.
+    pub(super) fn mix(
+        &mut self,
+        piece: Piece,
+        how: &Combination,
+        host: &dyn Host,
+    ) -> WorkResult<Done> {
+        self.mix_by(piece, how, |codecs, local, mix, keep, inputs| {
             mean(codecs, local, mix, keep, inputs, host)
         })
     }
@@ -20,26 +25,37 @@ impl MixCore {
     /// holds the local parameters.
     pub(super) fn mix_by(
         &mut self,
-        order: &Order,
-        make: impl FnOnce(&Codecs, &[f32], &mut [f32], f64, &[(SliceId, f64)]) -> Result<(), WorkError>,
-    ) -> Result<Done, WorkError> {
-        let Order::Mix {
-            fragment,
-            keep,
-            inputs,
-            ..
-        } = order
-        else {
+        piece: Piece,
+        how: &Combination,
+        make: impl FnOnce(&Codecs, &[f32], &mut [f32], f64, &[(SliceId, f64)]) -> WorkResult,
+    ) -> WorkResult<Done> {
+        let Combination::Mix { keep, inputs, .. } = how else {
             return Err(foreign("combine"));
         };
-        let range = self.places.of(*fragment);
+        let range = self.places.of(piece.fragment);
         let local = &self.local.values()[range.clone()];
         let mix = &mut self.anchor.values[range];
         let made = make(&self.codecs, local, mix, *keep, inputs);
         if made.is_err() {
             mix.copy_from_slice(local);
         }
-        self.mixed[usize::from(fragment.0)] = made.is_ok();
+        self.mixed[usize::from(piece.fragment.0)] = made.is_ok();
+        made.map(|()| Done::Combined)
+    }
+
+    /// Performs `Combination::MixReplicas` by `make(core, fragment, inputs)`; any other belongs to another
+    /// exchange.
+    pub(super) fn mix_copies(
+        &mut self,
+        piece: Piece,
+        how: &Combination,
+        make: impl FnOnce(&mut Self, FragmentId, &[(SliceId, f64)]) -> WorkResult,
+    ) -> WorkResult<Done> {
+        let Combination::MixReplicas { inputs, .. } = how else {
+            return Err(foreign("combine"));
+        };
+        let made = make(self, piece.fragment, inputs);
+        self.mixed[usize::from(piece.fragment.0)] = made.is_ok();
         made.map(|()| Done::Combined)
     }
 
@@ -64,7 +80,7 @@ pub(super) fn mean(
     keep: f64,
     inputs: &[(SliceId, f64)],
     host: &dyn Host,
-) -> Result<(), WorkError> {
+) -> WorkResult {
     let total = keep + inputs.iter().map(|(_, weight)| weight).sum::<f64>();
     let share = (keep / total) as f32;
     let own = |start: usize, mixed: &mut [f32]| {
@@ -91,7 +107,7 @@ pub(super) fn mean_of_parts(
     inputs: &[(SliceId, f64)],
     host: &dyn Host,
     part: &mut Vec<f32>,
-) -> Result<(), WorkError> {
+) -> WorkResult {
     let total = keep + inputs.iter().map(|(_, weight)| weight).sum::<f64>();
     part.resize(local.len(), 0.0);
     mix.copy_from_slice(local);

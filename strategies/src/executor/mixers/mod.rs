@@ -66,7 +66,7 @@ pub enum Mixing {
     Replicas {
         /// How far.
         rate: f32,
-        /// What is kept for each neighbour beside the copies.
+        /// The vector of each neighbour beside the copies.
         keeps: Keeps,
     },
     /// Copies of this peer and its neighbours are mixed, each moved by the same differences
@@ -88,7 +88,7 @@ impl Mixing {
         )
     }
 
-    /// What was trained is only encoded: never mixed, and kept for no later round.
+    /// Returns `true` if the result of training is only encoded: never mixed, and kept for no later round.
     pub(crate) const fn only_encodes(&self) -> bool {
         matches!(self, Self::Agreed { .. } | Self::Gathered { .. })
     }

@@ -1,10 +1,10 @@
 //! Sums that are relayed along a tree: the next message to each neighbour, and the mix of a round.
 
 use crate::executor::codecs::encoded;
-use crate::executor::host::Host;
+use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Stores};
-use murmurate_protocol::{Done, Order, SliceId, WorkError};
+use crate::executor::mixer::Mixer;
+use murmurate_protocol::{Combination, Done, Piece, SliceId};
 
 /// Means that travel along a tree.
 #[derive(Default)]
@@ -13,19 +13,29 @@ pub(super) struct Relayed {
     message: Vec<f32>,
 }
 
-impl Relayed {
+impl Mixer for Relayed {
+    fn combine(
+        &mut self,
+        core: &mut MixCore,
+        piece: Piece,
+        how: &Combination,
+        host: &dyn Host,
+    ) -> WorkResult<Done> {
+        core.mix(piece, how, host)
+    }
+
     /// Encodes `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)`, where a_k is the number of
     /// peers whose parameters slice k is the mean of. This is the sum that RelaySum passes on,
-    /// divided by its count, so that what is encoded has the size of parameters. Sums run in the
+    /// divided by its count, so that the encoded mean has the size of parameters. Sums run in the
     /// order given. Without inputs it is this peer's parameters. Source: Vogels et al. 2021
     /// (NeurIPS), algorithm 1, line 5.
-    fn encode_relayed(
+    fn relay(
         &mut self,
         core: &mut MixCore,
         slice: SliceId,
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
+    ) -> WorkResult<Done> {
         let range = core.places.of(slice.fragment);
         let local = &core.local.values()[range.clone()];
         let total = 1.0 + inputs.iter().map(|(_, count)| count).sum::<f64>();
@@ -42,27 +52,8 @@ impl Relayed {
         core.encode_values(slice, message, &mut out);
         Ok(encoded(slice, out, host))
     }
-}
 
-impl Mixer for Relayed {
-    fn combine(
-        &mut self,
-        core: &mut MixCore,
-        order: &Order,
-        host: &dyn Host,
-    ) -> Result<Done, WorkError> {
-        match order {
-            Order::EncodeRelayed { slice, inputs } => {
-                self.encode_relayed(core, *slice, inputs, host)
-            }
-            order => core.mix(order, host),
-        }
-    }
-
-    fn stores(&self) -> Stores {
-        Stores {
-            shards: self.message.len(),
-            ..Stores::default()
-        }
+    fn shards(&self) -> usize {
+        self.message.len()
     }
 }

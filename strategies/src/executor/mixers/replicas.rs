@@ -40,22 +40,24 @@
 //! 1/2 with exact diffusion is D2 with `(I + W) / 2`.
 
 use crate::compress::Codec;
-use crate::executor::codecs::{add_decoded, bad_slice, bytes_are_gone};
+use crate::executor::codecs::{add_decoded, bad_slice, bytes_of};
 use crate::executor::force::End;
-use crate::executor::host::Host;
+use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Stores, foreign};
-use murmurate_protocol::{Done, FragmentId, Order, Part, PeerId, SliceId, StoreId, WorkError};
+use crate::executor::mixer::Mixer;
+use murmurate_protocol::{
+    Combination, Done, FragmentId, Part, PeerId, Piece, SliceId, StoreId, WorkError,
+};
 use std::collections::BTreeMap;
 
-/// What is kept for each neighbour beside the two copies.
+/// The vector of each neighbour beside the two copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeps {
     /// Nothing.
     Replicas,
     /// The sum of the moves along the edge: exact diffusion.
     Moves,
-    /// What the codec left out, instead of copies: error feedback.
+    /// The error of the codec, beside the last decoded values: error feedback.
     Residual,
 }
 
@@ -114,7 +116,7 @@ impl Replicas {
             .is_some_and(|first| usize::from(fragment.0) >= first)
     }
 
-    /// What is kept of one fragment. Of a companion that flows only the moves matter.
+    /// The vector of one fragment beside the two copies. Of a companion that flows only the moves matter.
     fn keeps(&self, fragment: FragmentId) -> Keeps {
         if self.flows(fragment) {
             Keeps::Moves
@@ -183,7 +185,7 @@ impl Replicas {
         peer: PeerId,
         slice: SliceId,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let range = core.places.of(slice.fragment);
         let values = &core.local.values()[range.clone()];
         core.places.must_be_finite(range.start, values)?;
@@ -227,10 +229,10 @@ impl Replicas {
         fragment: FragmentId,
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         let range = core.places.of(fragment);
         for (slice, _) in inputs {
-            let bytes = host.get(slice).ok_or_else(|| bytes_are_gone(*slice))?;
+            let bytes = bytes_of(*slice, host)?;
             let codec = core.codecs.of(slice);
             let taken = self.take(*slice, &bytes, codec, range.len());
             taken.map_err(|reason| bad_slice(*slice, reason))?;
@@ -267,18 +269,13 @@ impl Mixer for Replicas {
     fn combine(
         &mut self,
         core: &mut MixCore,
-        order: &Order,
+        piece: Piece,
+        how: &Combination,
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
-        let Order::MixReplicas {
-            fragment, inputs, ..
-        } = order
-        else {
-            return Err(foreign("combine"));
-        };
-        let mixed = self.mix(core, *fragment, inputs, host);
-        core.mixed[usize::from(fragment.0)] = mixed.is_ok();
-        mixed.map(|()| Done::Combined)
+    ) -> WorkResult<Done> {
+        core.mix_copies(piece, how, |core, fragment, inputs| {
+            self.mix(core, fragment, inputs, host)
+        })
     }
 
     fn encode(
@@ -288,7 +285,7 @@ impl Mixer for Replicas {
         slice: SliceId,
         _of: u16,
         out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         match store {
             StoreId::Replica(peer) => self.encode_difference(core, peer, slice, out),
             _ => Err(WorkError::Storage {
@@ -303,7 +300,7 @@ impl Mixer for Replicas {
         end: End,
         _decided: &[SliceId],
         _host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         // A companion that flows is known from the links, whether it was mixed in this round or
         // not.
         let in_anchor = self.flows(end.fragment);
@@ -335,14 +332,11 @@ impl Mixer for Replicas {
         self.sum_flows(core);
     }
 
-    fn stores(&self) -> Stores {
+    fn replicas(&self) -> usize {
         let copies = self.copies.values();
         let kept = copies
             .map(|c| c.mine.len() + c.theirs.len() + c.moved.len() + c.residual.len())
             .sum::<usize>();
-        Stores {
-            replicas: kept + self.scratch.len(),
-            ..Stores::default()
-        }
+        kept + self.scratch.len()
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::aggregate::{Aggregator, Input};
 use crate::executor::codecs::Codecs;
-use crate::executor::host::Host;
-use murmurate_protocol::{SliceId, WorkError};
+use crate::executor::host::{Host, WorkResult};
+use murmurate_protocol::SliceId;
 
 /// The plan's aggregation rule.
 pub(super) struct Rule {
@@ -36,7 +36,7 @@ impl Rule {
         len: usize,
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    ) -> WorkResult {
         acc.resize(len, 0.0);
         if let Some(compared) = self.compare(codecs, None, acc, inputs, host) {
             return compared;
@@ -54,7 +54,7 @@ impl Rule {
         acc: &mut [f32],
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
-    ) -> Option<Result<(), WorkError>> {
+    ) -> Option<WorkResult> {
         let rule = self.robust.as_mut()?;
         self.decoded.resize(inputs.len(), Vec::new());
         for (values, (slice, _)) in self.decoded.iter_mut().zip(inputs) {

@@ -22,7 +22,7 @@ impl Squeezed {
     }
 
     /// A round of a fragment ends. Only reductions that were agreed on count: the others are
-    /// reduced again, from contributions that still hold what was left out.
+    /// reduced again, from contributions that still hold the part left out.
     pub(super) fn settle(&mut self, fragment: FragmentId, agreed: &[SliceId]) {
         for slice in agreed {
             if let Some((of, left)) = self.open.remove(slice) {
@@ -41,7 +41,7 @@ impl Squeezed {
         self.open.clear();
     }
 
-    /// Encodes a reduction plus what was left out of the previous one.
+    /// Encodes a reduction plus the residual of the previous one.
     pub(super) fn encode(
         &mut self,
         codecs: &mut Codecs,

@@ -10,7 +10,6 @@ use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{ExchangeKind, Grouping, Plan, Schedule};
 
-/// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "all-reduce",
     summary: "the weighted mean of all members, along a schedule; all agree on the result",

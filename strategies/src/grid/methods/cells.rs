@@ -10,7 +10,6 @@ use crate::executor::Mixing;
 use crate::plan::{Cluster, Traffic};
 use murmurate_protocol::{Contribution, Dealing, ExchangeKind, Plan};
 
-/// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "cells",
     summary: "the mean of the parameters over a cell of the swarm, dealt along another axis in each round, or at random",

@@ -20,7 +20,6 @@ const COPY: Parameter = Parameter {
     about: "what neighbours hold of a peer: its parameters (DCD-PSGD), or an estimate that averages the codec's errors (ECD-PSGD)",
 };
 
-/// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "differences",
     summary: "every peer sends all neighbours the same numbered differences to one copy of itself",

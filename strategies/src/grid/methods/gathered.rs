@@ -13,7 +13,6 @@ use murmurate_protocol::{ExchangeKind, Plan};
 /// A forward pass is about a third of an inner step.
 const FORWARD: f64 = 1.0 / 3.0;
 
-/// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "gathered",
     summary: "every member receives every contribution as it was encoded and combines them; all agree on which",

@@ -1,6 +1,7 @@
 //! Keys of `[synchronization]` and `[agreement]` that several exchanges share.
 
-use super::super::entry::{Key, key};
+use super::super::entry::{Entry, Key, key};
+use crate::parameter::Parameters;
 
 pub(in crate::grid) const ENOUGH: Key = key(
     "synchronization.enough",
@@ -64,3 +65,8 @@ pub(in crate::grid) const LIARS: Key = key(
     "0",
     "members of a group that may lie without harm, (n - 1) / 3 of n at most; above 0 members sign",
 );
+
+/// A mode's own keys of `[synchronization]`.
+pub(super) fn keys_of(mode: &Entry) -> Parameters {
+    Parameters::new("synchronization", mode.name, mode.parameters)
+}

@@ -1,4 +1,5 @@
-//! Exchanges: one value each, in a file of its own or beside its relatives, with name, keys, parsing, refusals, cost and the line of the registry.
+//! Exchanges: one value each, in a file of its own or beside its relatives, with name, keys, parsing, refusals,
+//! cost and the line of the registry.
 //! The rest of the grid uses the exchange's [`ExchangeSpec`] or the facts of its kind
 //! ([`ExchangeFacts`](murmurate_protocol::ExchangeFacts)).
 //!
@@ -19,11 +20,12 @@ mod replicas;
 mod server_rules;
 mod spec;
 
+use keys::keys_of;
 pub(super) use keys::{CELL, DEALING, ENOUGH, FRACTION, GRACE, GRACE_MS, GROUPING, LIARS, ROW};
-pub(super) use spec::{Chosen, ExchangeSpec, Given, ModeSpec};
+pub(super) use spec::{Chosen, ExchangeSpec, Given};
 
 use super::StrategyError;
-use super::entry::names_of;
+use super::entry::{Entry, names_of};
 use super::paces::PaceSpec;
 use super::tables::Synchronization;
 use super::validate::{absent, choose_of, does_not_apply, others};
@@ -66,7 +68,7 @@ pub(super) fn grouped(
 }
 
 /// All modes of exchanges.
-pub(super) const MODES: &[&ModeSpec] = parameter_server::SPEC.modes;
+pub(super) const MODES: &[Entry] = parameter_server::SPEC.modes;
 
 /// The exchange of a kind.
 ///
@@ -112,8 +114,8 @@ pub(super) fn read(
     let known = names_of(spec.modes.iter().map(|mode| mode.name));
     let name = choose_of(&when.mode, first.name, "synchronization.mode", &known)?;
     let mode = spec.modes.iter().find(|mode| mode.name == name);
-    let mode = mode.copied().unwrap_or(first);
-    let values = mode.parameters().read(&of_mode)?;
+    let mode = mode.unwrap_or(first);
+    let values = keys_of(mode).read(&of_mode)?;
     let mode = Some((mode, values));
     (spec.read)(&Given { parameters, mode })
 }

@@ -3,10 +3,11 @@
 //! as they arrive.
 
 use super::super::StrategyError;
+use super::super::entry::Entry;
 use super::super::tables::Tables;
-use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS, LIARS};
+use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS, LIARS, keys_of};
 use super::server_rules;
-use super::spec::{Chosen, Costs, ExchangeSpec, Given, ModeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec, Given};
 use crate::compress::{Codec, F32};
 use crate::executor::{CenterRule, Mixing};
 use crate::grid::Strategy;
@@ -71,7 +72,6 @@ const COMPENSATION: Parameter = Parameter {
     about: "DC-ASGD's lambda: late gradients are corrected for how far the center has moved",
 };
 
-/// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "parameter-server",
     summary: "k peers own the shards, by rendezvous hash, or parts by what their lines carry; when one dies, its successor holds the center",
@@ -79,7 +79,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     source: "Li et al., OSDI 2014; Jiang et al., OSDI 2020; Chen et al., arXiv 1604.00981",
     keys: &[LIARS],
     parameters: &[OWNERS, PARTS],
-    modes: &[&BSP, &SSP, &DYNAMIC_SSP, &ASP],
+    modes: &[BSP, SSP, DYNAMIC_SSP, ASP],
     contribution: Contribution::Delta,
     label: |kind| match kind {
         ExchangeKind::Server(_) => Some(SPEC.name),
@@ -121,7 +121,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     },
 };
 
-const BSP: ModeSpec = ModeSpec {
+const BSP: Entry = Entry {
     name: "bsp",
     summary: "all in the same round, or the first n of m and those that arrive within a grace",
     equation: "a' = outer(a, sum_i w_i d_i / sum_i w_i), i over those in time; the late are part of the next round",
@@ -130,7 +130,7 @@ const BSP: ModeSpec = ModeSpec {
     parameters: &[],
 };
 
-const SSP: ModeSpec = ModeSpec {
+const SSP: Entry = Entry {
     name: "ssp",
     summary: "as asp, and the fastest waits for the slowest when it is too far ahead",
     equation: "c' = outer(c, sum_k w(tau_k) d_k / K), begin round r when min_i r_i >= r - lead",
@@ -139,7 +139,7 @@ const SSP: ModeSpec = ModeSpec {
     parameters: &[LEAD, BUFFER, STALENESS, COMPENSATION],
 };
 
-const DYNAMIC_SSP: ModeSpec = ModeSpec {
+const DYNAMIC_SSP: Entry = Entry {
     name: "dynamic-ssp",
     summary: "as ssp, and each peer chooses its lead round by round: the smallest with the shortest expected wait",
     equation: "begin round r when min_i r_i >= r - s, s = min argmin W over lead..lead_most, W(s) = the wait of the next lead_most - lead rounds by how long rounds take",
@@ -148,7 +148,7 @@ const DYNAMIC_SSP: ModeSpec = ModeSpec {
     parameters: &[LEAD, LEAD_MOST, BUFFER, STALENESS, COMPENSATION],
 };
 
-const ASP: ModeSpec = ModeSpec {
+const ASP: Entry = Entry {
     name: "asp",
     summary: "no peer waits: contributions are combined as they arrive",
     equation: "c' = outer(c, sum_k w(tau_k) d_k / K), w(tau) = 1, 1 / max(1, tau) or (1 + tau)^(-1/2); late gradients as g + lambda g g (c - c_pulled)",
@@ -158,7 +158,7 @@ const ASP: ModeSpec = ModeSpec {
 };
 
 /// The mode that makes such a center.
-const fn mode_of(center: CenterPlan) -> &'static ModeSpec {
+const fn mode_of(center: CenterPlan) -> &'static Entry {
     match center.lead {
         None => &ASP,
         Some(LeadPlan { least, most }) if least < most => &DYNAMIC_SSP,
@@ -181,7 +181,7 @@ fn read(given: &Given) -> Result<Chosen, StrategyError> {
             method: format!("`{}`", mode.name),
         });
     }
-    let own = mode.parameters();
+    let own = keys_of(mode);
     let center = CenterPlan {
         owners,
         lead: leads(mode, &values)?,
@@ -198,9 +198,9 @@ fn read(given: &Given) -> Result<Chosen, StrategyError> {
 }
 
 /// The range of leads from which a peer chooses; a mode without [`LEAD_MOST`] has one lead.
-fn leads(mode: &ModeSpec, values: &Values) -> Result<Option<LeadPlan>, StrategyError> {
+fn leads(mode: &Entry, values: &Values) -> Result<Option<LeadPlan>, StrategyError> {
     let has = |key: Parameter| mode.parameters.iter().any(|p| p.name == key.name);
-    let number = |key: Parameter| mode.parameters().number(values, key.name) as u32;
+    let number = |key: Parameter| keys_of(mode).number(values, key.name) as u32;
     if !has(LEAD) {
         return Ok(None);
     }

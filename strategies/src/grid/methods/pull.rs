@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 const UNBOUNDED: f64 = PullPlan::UNBOUNDED as f64;
 
-/// Answers, in the order of their names: what was published last, and the others.
+/// Answers, in the order of their names. `None` is the iterate that was published last.
 const ANSWERS: [Option<PullAnswers>; 3] = [
     None,
     Some(PullAnswers::OfTheRound),
@@ -60,7 +60,6 @@ const PARAMETERS: [Parameter; 6] = [
     },
 ];
 
-/// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "pull",
     summary: "ask the round's partners, mix what they published last; peers send only answers",

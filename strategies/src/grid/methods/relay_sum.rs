@@ -8,7 +8,6 @@ use crate::executor::Mixing;
 use crate::plan::{Cluster, Traffic};
 use murmurate_protocol::{ExchangeKind, Plan, SpanningTree};
 
-/// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "relay-sum",
     summary: "sums relayed along a spanning tree of the topology: each peer's parameters reach every mean once, delayed by the distance",

@@ -17,7 +17,6 @@ const RATE: Parameter = Parameter {
     about: "how far neighbours move towards each other: small for coarse codecs",
 };
 
-/// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "replicas",
     summary: "neighbours exchange differences to replicas of each other",

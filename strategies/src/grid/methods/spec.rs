@@ -14,7 +14,7 @@ use murmurate_protocol::{BytesBound, Contribution, ExchangeKind, Plan};
 pub(in crate::grid) struct ExchangeSpec {
     /// Its name in the configuration.
     pub(in crate::grid) name: &'static str,
-    /// What it does.
+    /// Its description, in a line.
     pub(in crate::grid) summary: &'static str,
     /// The rule, in a line.
     pub(in crate::grid) equation: &'static str,
@@ -24,8 +24,9 @@ pub(in crate::grid) struct ExchangeSpec {
     pub(in crate::grid) keys: &'static [Key],
     /// Its own keys of `[architecture]`.
     pub(in crate::grid) parameters: &'static [Parameter],
-    /// Its modes; most have none.
-    pub(in crate::grid) modes: &'static [&'static ModeSpec],
+    /// Its modes, values of `synchronization.mode`; most have none. Parameters of a mode are its own keys of
+    /// `[synchronization]`.
+    pub(in crate::grid) modes: &'static [Entry],
     /// What peers contribute where the configuration does not say.
     pub(in crate::grid) contribution: Contribution,
     /// What messages call an exchange of this kind; `None` for the kinds of other exchanges.
@@ -38,7 +39,7 @@ pub(in crate::grid) struct ExchangeSpec {
     pub(in crate::grid) check: fn(&Strategy) -> Result<(), StrategyError>,
     /// The mixer that does its arithmetic.
     pub(in crate::grid) mixing: fn(&Strategy) -> Mixing,
-    /// What it costs: bytes of an aggregate, traffic and memory.
+    /// Its costs: bytes of an aggregate, traffic and memory.
     pub(in crate::grid) costs: Costs,
 }
 
@@ -74,53 +75,14 @@ pub(in crate::grid) struct Costs {
     pub(in crate::grid) aggregate: fn(ExchangeKind, &dyn Codec) -> BytesBound,
     /// Cost of one round.
     pub(in crate::grid) traffic: fn(&Strategy, &Plan, &Cluster) -> Traffic,
-    /// What it keeps in memory beside what the method keeps.
+    /// Its stores in memory beside those of the method.
     pub(in crate::grid) stores: fn(&Strategy, &UnderWay) -> Vec<Store>,
 }
 
 impl ExchangeSpec {
     /// Its own keys of `[architecture]`.
     pub(in crate::grid) const fn parameters(&self) -> Parameters {
-        Parameters {
-            table: "architecture",
-            method: self.name,
-            list: self.parameters,
-        }
-    }
-
-    /// Its line in the registry.
-    pub(in crate::grid) const fn entry(&self) -> Entry {
-        Entry::new(self.name, self.summary, self.equation, self.source)
-            .with(self.keys)
-            .taking(self.parameters)
-    }
-}
-
-/// A mode of an exchange: a value of `synchronization.mode`.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::grid) struct ModeSpec {
-    /// Its name in the configuration.
-    pub(in crate::grid) name: &'static str,
-    /// What it does.
-    pub(in crate::grid) summary: &'static str,
-    /// The rule, in a line.
-    pub(in crate::grid) equation: &'static str,
-    /// Where it comes from.
-    pub(in crate::grid) source: &'static str,
-    /// Keys that it shares with other exchanges.
-    pub(in crate::grid) keys: &'static [Key],
-    /// Its own keys of `[synchronization]`.
-    pub(in crate::grid) parameters: &'static [Parameter],
-}
-
-impl ModeSpec {
-    /// Its own keys of `[synchronization]`.
-    pub(in crate::grid) const fn parameters(&self) -> Parameters {
-        Parameters {
-            table: "synchronization",
-            method: self.name,
-            list: self.parameters,
-        }
+        Parameters::new("architecture", self.name, self.parameters)
     }
 
     /// Its line in the registry.
@@ -136,7 +98,7 @@ pub(in crate::grid) struct Given {
     /// Its keys of `[architecture]`.
     pub(in crate::grid) parameters: Values,
     /// Its mode and the mode's keys; `None` where it has no modes.
-    pub(in crate::grid) mode: Option<(&'static ModeSpec, Values)>,
+    pub(in crate::grid) mode: Option<(&'static Entry, Values)>,
 }
 
 /// The result of reading an exchange's keys.

@@ -84,7 +84,7 @@ impl Cuts {
     /// The fragments of the flat parameters, in order.
     ///
     /// Even ones differ in length by one at most. Without a count an exchange with an anchor cuts
-    /// into pieces of 2^20 values at most, so that what is in flight is small beside a large model.
+    /// into pieces of 2^20 values at most, so that the slices in flight are small beside a large model.
     /// Staggered, there is a multiple of the stagger: every round moves as much as any other, and
     /// its fragments are spread over the whole depth of the model (the strided pattern of Douillard
     /// et al., arXiv 2501.18512).

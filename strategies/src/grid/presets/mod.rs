@@ -1,5 +1,5 @@
 //! Presets: named points of the grid. Each is a file with a configuration; keys that it leaves out have
-//! defaults. Its first lines are what it does, its rule and where it comes from; the comment after them says
+//! defaults. Its first lines are its description, its rule and its source; the comment after them says
 //! how it differs from its paper.
 
 use super::entry::Entry;
@@ -18,10 +18,10 @@ pub(super) struct Preset {
     pub(super) text: &'static str,
 }
 
-/// What a line of a preset's file that is no part of its comment begins with.
+/// The prefix of a header line in a preset's file. Such a line is no part of the file's comment.
 pub(super) const HEADER: &str = "#: ";
 
-/// A line of a preset's header, without what it begins with.
+/// A line of a preset's header, without the prefix [`HEADER`].
 const fn header(text: &'static str, line: usize) -> &'static str {
     let (bytes, mut rest, mut at) = (text.as_bytes(), text, 0);
     let (mut start, mut lines) = (0, 0);

@@ -39,7 +39,7 @@ impl Strategy {
 
     /// Cuts of the flat parameters, in order: equal ones, whose lengths differ by one at most,
     /// tensors, or merged tensors. Without a count an all-reduce cuts into pieces of 2^20 values at
-    /// most, so that what is in flight is small beside a large model, and into a multiple of the
+    /// most, so that the slices in flight are small beside a large model, and into a multiple of the
     /// stagger. Those of a companion follow: as many of them, as long as these.
     pub fn fragments(&self, layout: &Layout) -> Vec<Range<usize>> {
         if self.aggregation().scoring().is_some() {
@@ -197,7 +197,7 @@ impl Strategy {
 
     /// Set where a trainer has nothing to do between the cut and the round's end, and its parameters are
     /// only read for contributions. Where they lie in this process's memory, the peer then keeps no copy
-    /// of what was trained.
+    /// of the trained parameters.
     pub fn leaves_trainer_free(&self) -> bool {
         let OverlapPlan {
             stagger,

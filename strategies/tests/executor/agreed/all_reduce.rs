@@ -1,7 +1,6 @@
 //! Peers and Executors together, against a reference of its own in f64: the survivors of every
 //! round hold the same bits, and these are the anchor before, moved by the outer optimizer along
 //! the weighted mean of the stated set.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::{Fatal, Make, Swarm, peer};
 use murmurate_protocol::{Event, FragmentId, Order, Output, Part, PeerId, Round};

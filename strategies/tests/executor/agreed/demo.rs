@@ -1,10 +1,9 @@
 //! Preset `demo` against its paper's algorithm in f64: momentum, cosines, what is kept of them, the mean, its sign.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::{Swarm, peer};
+use crate::common::{Swarm, peer, quadratic};
 use murmurate_protocol::Round;
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::Quadratic;
 
 const DIM: usize = 203;
 const PEERS: usize = 3;
@@ -52,12 +51,7 @@ fn largest(values: &[f64]) -> Vec<f64> {
 
 #[test]
 fn demo_is_the_papers_algorithm() {
-    let task = ToyTask::Quadratic {
-        dim: DIM,
-        heterogeneity: 1.0,
-        noise: 0.0,
-        inner: InnerKind::sgd(0.1),
-    };
+    let task = quadratic(DIM, 1.0, InnerKind::sgd(0.1));
     let make = Box::new(move |index| task.build(index, PEERS, 11));
     let mut swarm = Swarm::new("preset = \"demo\"", PEERS, 0, make);
     swarm.run(12);

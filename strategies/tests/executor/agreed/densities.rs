@@ -1,6 +1,5 @@
 //! Layers that each send the share of their values that there is time for, with peers and Executors together:
 //! LAGS (Shi et al., ECAI 2020).
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::{Make, Swarm, decode, peer};
 use murmurate_protocol::{Evaluation, Part, Round, RunId, SliceId};

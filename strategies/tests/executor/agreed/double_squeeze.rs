@@ -1,15 +1,11 @@
 //! The same codec both ways, with error feedback at both ends: with owners that stay it comes to the
 //! optimum, and what an owner leaves out of one reduction comes with the next.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::store::{Still, Store};
-use crate::common::{Swarm, peer};
+use crate::common::store::Store;
+use crate::common::{Swarm, orders, peer};
 use bytes::Bytes;
-use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Round, RunId, SliceId, StoreId, TrainingRules,
-};
+use murmurate_protocol::{Done, FragmentId, Part, Round, SliceId, StoreId};
 use murmurate_strategies::compress::{CodecKind, EncodeContext};
-use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::toy::{Quadratic, ToyTask};
@@ -92,14 +88,7 @@ fn all_members_hold_the_same_bits() {
 }
 
 fn slice(round: u64, part: Part) -> SliceId {
-    SliceId {
-        round: Round(round),
-        fragment: FragmentId(0),
-        shard: 0,
-        part,
-        origin: peer(0),
-        attempt: murmurate_protocol::Attempt(0),
-    }
+    orders::slice(Round(round), FragmentId(0), part)
 }
 
 /// Two members' contributions, and their mean. They choose other places: their sum has twice as many as go
@@ -130,34 +119,18 @@ fn contributions(round: u64, host: &Store) -> (Vec<(SliceId, f64)>, Vec<f32>) {
 #[test]
 fn what_reductions_leave_out_comes_with_the_next() {
     let strategy = Strategy::parse(&coarse(), Some("local-sgd")).unwrap();
-    let trainer = ToyTask::quadratic(DIM).build(0, 3, 1);
-    let plan = strategy
-        .plan(RunId::from_bytes([1; 32]), trainer.layout(), 0)
-        .unwrap();
-    let parts = Parts::new(&strategy, &plan, DIM);
-    let (mut executor, host) = (
-        Executor::new(trainer, parts, Box::new(Still)),
-        Store::default(),
-    );
+    let mut executor = orders::executor(&strategy, ToyTask::quadratic(DIM).build(0, 3, 1));
+    let host = Store::default();
     let start = executor.anchor().to_vec();
     // The sum of the contributions, and how far the anchor moved. Void rounds change neither.
     let (mut given, mut moved) = (vec![0.0f64; DIM], vec![0.0f64; DIM]);
     let mut most = 0.0f64;
     for round in 0..40u64 {
         let (inputs, sent) = contributions(round, &host);
-        let order = Order::Reduce {
-            fragment: FragmentId(0),
-            shard: 0,
-            of: 1,
-            inputs,
-        };
+        let order = orders::reduce(FragmentId(0), inputs);
         assert_eq!(executor.perform(&order, &host), Some(Done::Combined));
         let out = slice(round, Part::Aggregate);
-        let order = Order::Encode {
-            store: StoreId::Shard(0),
-            slice: out,
-            of: 1,
-        };
+        let order = orders::encode(StoreId::Shard(0), out);
         assert!(matches!(
             executor.perform(&order, &host),
             Some(Done::Encoded { .. })
@@ -165,16 +138,10 @@ fn what_reductions_leave_out_comes_with_the_next() {
         let fragment = FragmentId(0);
         if round % 4 == 3 {
             let round = Round(round);
-            executor.perform(&Order::Void { round, fragment }, &host);
+            executor.perform(&orders::void(round, fragment), &host);
             continue;
         }
-        let order = Order::Apply {
-            round: Round(round),
-            fragment,
-            aggregates: vec![out],
-            keep_local: false,
-            rules: TrainingRules::default(),
-        };
+        let order = orders::apply(Round(round), fragment, vec![out]);
         assert!(matches!(
             executor.perform(&order, &host),
             Some(Done::Applied { .. })

@@ -1,15 +1,12 @@
 //! Rule `fed-nova` with real peers that take unequal numbers of inner steps: all come to the minimum of their
 //! mean objective, which a mean by samples misses, and when one dies, the others hold the same bits.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::{Make, Swarm, peer};
-use murmurate_protocol::{Evaluation, InnerStep, Output, Part, Round};
+use crate::common::{Make, Swarm, forward_trainer, peer, quadratic};
+use murmurate_protocol::{InnerStep, Output, Part, Round};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::{InnerKind, StepRule};
-use murmurate_strategies::state::{StateError, StateSink, StateSource};
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::Quadratic;
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
-use std::ops::Range;
 
 const DIM: usize = 24;
 const PEERS: usize = 4;
@@ -56,9 +53,7 @@ impl Trainer for Fast {
         self.inner.steps(&mut Stretched { control, times })
     }
 
-    fn batch(&self) -> u64 {
-        self.inner.batch()
-    }
+    forward_trainer!(inner);
 
     fn gradients(
         &mut self,
@@ -70,22 +65,6 @@ impl Trainer for Fast {
     fn is_at_hand(&self) -> bool {
         self.inner.is_at_hand()
     }
-
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
-        self.inner.visit(range, f);
-    }
-
-    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
-        self.inner.evaluate()
-    }
-
-    fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
-        self.inner.save(sink)
-    }
-
-    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        self.inner.load(source)
-    }
 }
 
 fn text(rule: &str, exchange: &str) -> String {
@@ -96,12 +75,7 @@ fn text(rule: &str, exchange: &str) -> String {
 }
 
 fn swarm(rule: &str, exchange: &str, seed: u64) -> Swarm {
-    let task = ToyTask::Quadratic {
-        dim: DIM,
-        heterogeneity: 1.0,
-        noise: 0.0,
-        inner: InnerKind::sgd(LR),
-    };
+    let task = quadratic(DIM, 1.0, InnerKind::sgd(LR));
     let make: Make = Box::new(move |index| {
         Box::new(Fast {
             inner: task.build(index, PEERS, SEED),

@@ -1,12 +1,11 @@
 //! The next forward pass begins while fragments are still exchanged: which parameters its layers compute
 //! with, and that nothing else changes.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::store::{Still, Store};
-use crate::common::{Forwards, Make, Swarm, peer};
+use crate::common::{Forwards, Make, Swarm, orders, peer};
 use murmurate_protocol::{
-    Attempt, Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId,
-    StepBudget, StoreId, TrainingRules,
+    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, StepBudget, StoreId,
+    TrainingRules, Unneeded,
 };
 use murmurate_strategies::executor::{Executor, MixLane, Parts};
 use murmurate_strategies::grid::Strategy;
@@ -185,44 +184,22 @@ fn train(round: u64, steps: u32) -> Order {
 
 /// One member that sums alone: its contribution to a fragment is the fragment's result.
 fn decide(mix: &mut MixLane, store: &Store, round: u64, fragment: u16) {
-    let slice = |part| SliceId {
-        round: Round(round),
-        fragment: FragmentId(fragment),
-        shard: 0,
-        part,
-        origin: peer(0),
-        attempt: Attempt::FIRST,
-    };
+    let slice = |part| orders::slice(Round(round), FragmentId(fragment), part);
     let done = |done: Option<Done>| match done {
         Some(Done::Failed(error)) => panic!("{error}"),
         done => done,
     };
     let contribution = slice(Part::Contribution);
-    let encode = |store, slice| Order::Encode {
-        store,
-        slice,
-        of: 1,
-    };
+    let encode = orders::encode;
     done(mix.perform(&encode(StoreId::Local, contribution), store));
     done(mix.perform(
-        &Order::Reduce {
-            fragment: FragmentId(fragment),
-            shard: 0,
-            of: 1,
-            inputs: vec![(contribution, 1.0)],
-        },
+        &orders::reduce(FragmentId(fragment), vec![(contribution, 1.0)]),
         store,
     ));
     let aggregate = slice(Part::Aggregate);
     done(mix.perform(&encode(StoreId::Shard(0), aggregate), store));
     done(mix.perform(
-        &Order::Apply {
-            round: Round(round),
-            fragment: FragmentId(fragment),
-            aggregates: vec![aggregate],
-            keep_local: false,
-            rules: TrainingRules::default(),
-        },
+        &orders::apply(Round(round), FragmentId(fragment), vec![aggregate]),
         store,
     ));
 }
@@ -287,7 +264,7 @@ fn a_layer_computes_once_its_own_fragment_is_in_force() {
     begin(&mut mix, train(3, 0));
     decide(&mut mix, &store, 2, 0);
     assert_eq!(reads.recv(), Ok(0));
-    let broken = Order::BreakOff { round: Round(3) };
+    let broken = Order::Forget(Unneeded::Forward(Round(3)));
     assert_eq!(mix.perform(&broken, &store), None);
     assert_eq!((trained(), reads.recv()), (0, Ok(101)));
     (1..4).for_each(|fragment| decide(&mut mix, &store, 2, fragment));

@@ -1,6 +1,5 @@
 //! The exchanges that agree are one law: gathered contributions and a parameter server in step give what the
 //! all-reduce gives.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::{Swarm, peer};
 use murmurate_protocol::Round;

@@ -1,6 +1,5 @@
 //! What all members keep in common, in whole groups: the same bits at all of them, newcomers too, and
 //! again after a checkpoint.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::{Swarm, peer};
 use murmurate_protocol::{PeerId, Round};

@@ -1,24 +1,17 @@
 //! Gradients that leave under the backward pass, with peers and Executors together: what is put in force is
 //! what it would be if they left together, whatever dies meanwhile.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::{Make, Swarm, peer};
+use crate::common::{Make, Swarm, peer, quadratic};
 use murmurate_protocol::{Event, FragmentId, Phase, Round};
 use murmurate_strategies::Layout;
 use murmurate_strategies::grid::{Strategy, StrategyError};
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::toy::ToyTask;
 
 const PEERS: usize = 4;
 const ROUNDS: u64 = 12;
 
 fn task() -> Make {
-    let task = ToyTask::Quadratic {
-        dim: 203,
-        heterogeneity: 1.0,
-        noise: 0.0,
-        inner: InnerKind::sgd(0.1),
-    };
+    let task = quadratic(203, 1.0, InnerKind::sgd(0.1));
     Box::new(move |index| task.build(index, PEERS, 11))
 }
 

@@ -1,12 +1,11 @@
 //! 1-bit Adam with real peers: momenta leave as they are during the warm-up, then as signs with error
 //! feedback.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::{Make, Swarm, peer};
+use crate::common::{Make, Swarm, peer, quadratic};
 use murmurate_protocol::Round;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::Quadratic;
 
 const DIM: usize = 24;
 const PEERS: usize = 4;
@@ -26,12 +25,7 @@ fn text(sends: &str) -> String {
 }
 
 fn swarm(text: &str) -> Swarm {
-    let task = ToyTask::Quadratic {
-        dim: DIM,
-        heterogeneity: 1.0,
-        noise: 0.0,
-        inner: InnerKind::sgd(LR),
-    };
+    let task = quadratic(DIM, 1.0, InnerKind::sgd(LR));
     let make: Make = Box::new(move |index| task.build(index, PEERS, SEED));
     Swarm::new(text, PEERS, 1, make)
 }

@@ -1,71 +1,23 @@
 //! Robust rules in the Executor: contributions are decoded, looked at, and only then aggregated.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
+use crate::common::orders;
+use crate::common::store::Store;
 use bytes::Bytes;
-use murmurate_protocol::{
-    Done, FragmentId, Order, Part, PeerId, Round, RunId, SliceId, StateId, StoreId, WorkError,
-};
+use murmurate_protocol::{Done, FragmentId, Part, PeerId, Round, SliceId, StoreId, WorkError};
 use murmurate_strategies::aggregate::{AggregationKind, Input};
 use murmurate_strategies::compress::EncodeContext;
-use murmurate_strategies::executor::{
-    Executor, Parts, StateBytes, StateStore, Stopwatch, WriteState,
-};
+use murmurate_strategies::executor::Executor;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::slices::{LocalSlices, SliceStore};
+use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::toy::ToyTask;
-use std::io;
-use std::time::Duration;
 
 const LEN: usize = 200;
 
-#[derive(Default)]
-struct Host(LocalSlices);
-
-impl SliceStore for Host {
-    fn put(&self, slice: SliceId, bytes: Bytes) {
-        self.0.put(slice, bytes);
-    }
-
-    fn get(&self, slice: &SliceId) -> Option<Bytes> {
-        self.0.get(slice)
-    }
-
-    fn remove(&self, slice: &SliceId) {
-        self.0.remove(slice);
-    }
-}
-
-impl StateStore for Host {
-    fn pin(&self, _: Round, _: WriteState<'_>) -> io::Result<StateId> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn unpin(&self, _: Round) {}
-
-    fn take(&self, _: &StateId) -> Option<Box<dyn StateBytes>> {
-        None
-    }
-}
-
-struct NoTime;
-
-impl Stopwatch for NoTime {
-    fn start(&mut self) {}
-
-    fn elapsed(&mut self, _: u64) -> Duration {
-        Duration::ZERO
-    }
-}
-
 fn slice(origin: u8, part: Part) -> SliceId {
     SliceId {
-        round: Round(3),
-        fragment: FragmentId(0),
-        shard: 0,
-        part,
         origin: PeerId::from_bytes([origin; 32]),
-        attempt: murmurate_protocol::Attempt(0),
+        ..orders::slice(Round(3), FragmentId(0), part)
     }
 }
 
@@ -82,16 +34,13 @@ fn contribution(peer: usize) -> Vec<f32> {
 }
 
 fn executor(strategy: &Strategy) -> Executor {
-    let trainer = ToyTask::quadratic(LEN).build(0, 5, 1);
-    let run = RunId::from_bytes([1; 32]);
-    let plan = strategy.plan(run, trainer.layout(), 0).expect("a plan");
-    Executor::new(trainer, Parts::new(strategy, &plan, LEN), Box::new(NoTime))
+    orders::executor(strategy, ToyTask::quadratic(LEN).build(0, 5, 1))
 }
 
 /// The encoded reduction of five contributions, decoded.
 fn reduce(text: &str, bad: Option<usize>) -> Result<Vec<f32>, WorkError> {
     let strategy = Strategy::parse(text, Some("diloco")).expect("a strategy");
-    let (mut executor, host) = (executor(&strategy), Host::default());
+    let (mut executor, host) = (executor(&strategy), Store::default());
     let mut inputs = Vec::new();
     for peer in 0..5 {
         let mut bytes = Vec::new();
@@ -108,23 +57,14 @@ fn reduce(text: &str, bad: Option<usize>) -> Result<Vec<f32>, WorkError> {
         host.put(slice, Bytes::from(bytes));
         inputs.push((slice, 10.0));
     }
-    let combine = Order::Reduce {
-        fragment: FragmentId(0),
-        shard: 0,
-        of: 1,
-        inputs,
-    };
+    let combine = orders::reduce(FragmentId(0), inputs);
     match executor.perform(&combine, &host) {
         Some(Done::Combined) => {}
         Some(Done::Failed(error)) => return Err(error),
         other => panic!("{other:?}"),
     }
     let slice = slice(1, Part::Aggregate);
-    let encode = Order::Encode {
-        store: StoreId::Shard(0),
-        slice,
-        of: 1,
-    };
+    let encode = orders::encode(StoreId::Shard(0), slice);
     assert!(matches!(
         executor.perform(&encode, &host),
         Some(Done::Encoded { .. })

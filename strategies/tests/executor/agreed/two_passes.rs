@@ -1,15 +1,13 @@
 //! Exchanges of two passes with real peers and Executors: all members hold the same bits when one dies in
 //! either pass or between them, newcomers take over what is kept in common, nothing learned is lost, and
 //! members whose data differ come to their common optimum.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::{Fate, Make, Swarm, peer};
-use murmurate_protocol::{Evaluation, FragmentId, Output, Part, PeerId, Round};
+use crate::common::{Fate, Make, Swarm, forward_trainer, peer, quadratic};
+use murmurate_protocol::{FragmentId, Output, Part, PeerId, Round};
 use murmurate_strategies::grid::{Strategy, StrategyError};
-use murmurate_strategies::state::{StateError, StateSink, StateSource};
+use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 use murmurate_strategies::{Layout, StepControl, TrainError, TrainReport, Trainer};
-use std::ops::Range;
 
 /// Seven values and a matrix.
 const DIM: usize = 7 + 14 * 14;
@@ -47,9 +45,7 @@ impl Trainer for Shaped {
         self.inner.steps(control)
     }
 
-    fn batch(&self) -> u64 {
-        self.inner.batch()
-    }
+    forward_trainer!(inner);
 
     fn gradients(
         &mut self,
@@ -60,22 +56,6 @@ impl Trainer for Shaped {
 
     fn is_at_hand(&self) -> bool {
         self.inner.is_at_hand()
-    }
-
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
-        self.inner.visit(range, f);
-    }
-
-    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
-        self.inner.evaluate()
-    }
-
-    fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
-        self.inner.save(sink)
-    }
-
-    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        self.inner.load(source)
     }
 }
 
@@ -263,12 +243,7 @@ fn a_second_contribution_that_never_arrives_is_left_out() {
 fn members_with_unequal_data_come_to_the_common_optimum() {
     for (codec, rounds) in CODECS.into_iter().zip([600, 3000]) {
         let seed = 3;
-        let task = ToyTask::Quadratic {
-            dim: DIM,
-            heterogeneity: 0.3,
-            noise: 0.0,
-            inner: murmurate_strategies::inner::InnerKind::sgd(0.1),
-        };
+        let task = quadratic(DIM, 0.3, InnerKind::sgd(0.1));
         let text = text(codec, EXCHANGES[0]).replace("inner_steps = 2", "inner_steps = 1");
         let mut swarm = Swarm::new(&text, 4, 0, shaped(task, 4, seed));
         for at in (0..=rounds).step_by(200).skip(1) {

@@ -1,12 +1,12 @@
 //! Late gradients at a center: corrected for how far it has moved since they were computed.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::peer;
-use crate::common::store::{Still, Store};
+use crate::common::store::Store;
+use crate::common::{orders, peer};
 use bytes::Bytes;
-use murmurate_protocol::{Done, FragmentId, Order, Part, Round, RunId, SliceId, StoreId};
-use murmurate_strategies::Trainer;
-use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_protocol::{
+    Combination, Done, FragmentId, Order, Part, Piece, Round, SliceId, StoreId,
+};
+use murmurate_strategies::executor::Executor;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::toy::ToyTask;
@@ -24,24 +24,14 @@ fn center(lambda: f64) -> (Executor, Store) {
         Strategy::parse(&strategy.to_toml(), None).unwrap(),
         strategy
     );
-    let trainer: Box<dyn Trainer> = ToyTask::quadratic(LEN).build(0, 3, 1);
-    let run = RunId::from_bytes([1; 32]);
-    let plan = strategy.plan(run, trainer.layout(), 0).unwrap();
-    let parts = Parts::new(&strategy, &plan, LEN);
-    (
-        Executor::new(trainer, parts, Box::new(Still)),
-        Store::default(),
-    )
+    let trainer = ToyTask::quadratic(LEN).build(0, 3, 1);
+    (orders::executor(&strategy, trainer), Store::default())
 }
 
 fn slice(round: u64, part: Part) -> SliceId {
     SliceId {
-        round: Round(round),
-        fragment: FragmentId(0),
-        shard: 0,
-        part,
         origin: peer(1),
-        attempt: murmurate_protocol::Attempt(0),
+        ..orders::slice(Round(round), FragmentId(0), part)
     }
 }
 
@@ -49,14 +39,7 @@ fn slice(round: u64, part: Part) -> SliceId {
 fn read(executor: &mut Executor, host: &Store) -> Vec<f32> {
     let slice = slice(99, Part::Aggregate);
     let store = StoreId::Center;
-    let encoded = executor.perform(
-        &Order::Encode {
-            store,
-            slice,
-            of: 1,
-        },
-        host,
-    );
+    let encoded = executor.perform(&orders::encode(store, slice), host);
     assert!(matches!(encoded, Some(Done::Encoded { .. })), "{encoded:?}");
     let bytes = host.get(&slice).unwrap();
     let values = bytes[1..].as_chunks::<4>().0.iter();
@@ -71,11 +54,9 @@ fn after(lambda: f64, arrivals: &[(Vec<f32>, u64)]) -> Vec<f32> {
         let mut bytes = vec![1u8];
         bytes.extend(gradient.iter().flat_map(|g| g.to_le_bytes()));
         host.put(slice, Bytes::from(bytes));
-        let order = Order::MoveCenter {
-            fragment: FragmentId(0),
-            shard: 0,
-            of: 1,
-            inputs: vec![(slice, *late)],
+        let order = Order::Combine {
+            piece: Piece::whole(FragmentId(0)),
+            how: Combination::MoveCenter(vec![(slice, *late)]),
         };
         assert_eq!(executor.perform(&order, &host), Some(Done::Combined));
     }

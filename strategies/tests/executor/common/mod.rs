@@ -10,6 +10,7 @@
 )]
 
 pub mod decode;
+pub mod orders;
 mod resting;
 pub mod store;
 
@@ -17,19 +18,56 @@ use bytes::Bytes;
 use murmurate_protocol::limits::RECORD_LIFETIME;
 use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{
-    Digest, Done, Event, FetchId, FragmentId, Input, Order, OrderId, Output, Part, Peer,
-    PeerConfig, PeerError, PeerId, Plan, PushOutcome, Round, RunId, SliceId, SliceMeta, Tag, Time,
+    Digest, Done, Ending, Event, FetchId, FragmentId, Input, Order, OrderId, Output, Part, Peer,
+    PeerConfig, PeerError, PeerId, Plan, PushOutcome, Round, RunId, SliceId, SliceMeta, Source,
+    Tag, Time, Unneeded,
 };
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::{MemoryState, StateSource};
+use murmurate_strategies::toy::{Quadratic, ToyTask};
 use murmurate_strategies::{Layout, Trainer};
 pub use resting::Resting;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::{Still, Store};
+
+/// What a trainer leaves to the one in its field: all but its layout, its training and what it has of its own.
+macro_rules! forward_trainer {
+    ($field:tt) => {
+        fn batch(&self) -> u64 {
+            self.$field.batch()
+        }
+
+        fn visit(&mut self, range: std::ops::Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+            self.$field.visit(range, f);
+        }
+
+        fn evaluate(
+            &mut self,
+        ) -> Result<murmurate_protocol::Evaluation, murmurate_strategies::TrainError> {
+            self.$field.evaluate()
+        }
+
+        fn save(
+            &mut self,
+            sink: &mut dyn murmurate_strategies::state::StateSink,
+        ) -> Result<(), murmurate_strategies::state::StateError> {
+            self.$field.save(sink)
+        }
+
+        fn load(
+            &mut self,
+            source: &dyn murmurate_strategies::state::StateSource,
+        ) -> Result<(), murmurate_strategies::state::StateError> {
+            self.$field.load(source)
+        }
+    };
+}
+pub(crate) use forward_trainer;
 
 /// A trainer for one of the members.
 pub type Make = Box<dyn Fn(usize) -> Box<dyn Trainer>>;
@@ -39,6 +77,25 @@ pub type Fatal = Box<dyn FnMut(PeerId, Round, &Output) -> bool>;
 
 pub fn peer(index: usize) -> PeerId {
     PeerId::from_bytes([index as u8 + 1; 32])
+}
+
+/// A quadratic without noise.
+pub fn quadratic(dim: usize, heterogeneity: f64, inner: InnerKind) -> ToyTask {
+    ToyTask::Quadratic {
+        dim,
+        heterogeneity,
+        noise: 0.0,
+        inner,
+    }
+}
+
+/// The gradient of a peer's own objective at `x`.
+pub fn gradient(of: &Quadratic, x: &[f64]) -> Vec<f64> {
+    let (curvature, center) = of.own();
+    let pairs = curvature.iter().zip(center).zip(x);
+    pairs
+        .map(|((k, c), x)| f64::from(*k) * (x - f64::from(*c)))
+        .collect()
 }
 
 /// The fate of a push.
@@ -131,9 +188,7 @@ impl Trainer for Watched {
         Ok(report)
     }
 
-    fn batch(&self) -> u64 {
-        self.inner.batch()
-    }
+    forward_trainer!(inner);
 
     fn gradients(
         &mut self,
@@ -159,30 +214,6 @@ impl Trainer for Watched {
 
     fn is_at_hand(&self) -> bool {
         self.inner.is_at_hand()
-    }
-
-    fn visit(&mut self, range: std::ops::Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
-        self.inner.visit(range, f);
-    }
-
-    fn evaluate(
-        &mut self,
-    ) -> Result<murmurate_protocol::Evaluation, murmurate_strategies::TrainError> {
-        self.inner.evaluate()
-    }
-
-    fn save(
-        &mut self,
-        sink: &mut dyn murmurate_strategies::state::StateSink,
-    ) -> Result<(), murmurate_strategies::state::StateError> {
-        self.inner.save(sink)
-    }
-
-    fn load(
-        &mut self,
-        source: &dyn murmurate_strategies::state::StateSource,
-    ) -> Result<(), murmurate_strategies::state::StateError> {
-        self.inner.load(source)
     }
 }
 
@@ -527,7 +558,7 @@ impl Swarm {
                         self.tell(who, who, input);
                     }
                 }
-                self.go_forward(who, matches!(order, Order::BreakOff { .. }));
+                self.go_forward(who, matches!(order, Order::Forget(Unneeded::Forward(_))));
             }
             Output::Emit(event) => self.note(who, event),
             Output::Disconnect { peer, reason } => panic!("{who:?} left {peer:?}: {reason:?}"),
@@ -604,7 +635,11 @@ impl Swarm {
                 let delta = pairs.map(|(x, a)| f64::from(*x) - f64::from(*a)).collect();
                 member.deltas.insert(*round, delta);
             }
-            Order::Encode { slice, .. } | Order::EncodeRelayed { slice, .. } => {
+            Order::Encode {
+                slice,
+                from: Source::Store(_) | Source::Relayed(_),
+                ..
+            } => {
                 let bytes = member.store.get(slice).expect("it was encoded");
                 let before = self.encoded.insert(*slice, bytes);
                 assert_eq!(before, None, "{slice:?} is encoded once");
@@ -612,7 +647,7 @@ impl Swarm {
             Order::Apply {
                 round,
                 fragment,
-                aggregates,
+                ending: Ending::Apply(aggregates),
                 ..
             } if self.plan.exchange.agrees() => {
                 let name = (*round, *fragment);

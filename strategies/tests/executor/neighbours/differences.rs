@@ -1,14 +1,13 @@
 //! Differences to one copy of each peer, with real peers and Executors: what a peer mixes is what
 //! its neighbours' own copies were, also on links that lose, repeat and forget.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::decode::decode;
-use crate::common::{Draw, Fate, Resting, Swarm, peer};
+use crate::common::{Draw, Fate, Resting, Swarm, peer, quadratic};
 use murmurate_protocol::{Order, Output, Part, PeerId, Round, SliceId};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::topology::{Ring, mixing_matrix};
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::Quadratic;
 use std::collections::BTreeMap;
 
 const DIM: usize = 37;
@@ -255,7 +254,7 @@ fn a_death_at_any_message_leaves_others_that_find_their_optimum() {
         |o| order(o, |order| matches!(order, Order::Train { .. })),
         |o| order(o, |order| matches!(order, Order::Encode { .. })),
         |o| matches!(o, Output::Push { .. }),
-        |o| order(o, |order| matches!(order, Order::MixReplicas { .. })),
+        |o| order(o, |order| matches!(order, Order::Combine { .. })),
         |o| order(o, |order| matches!(order, Order::Apply { .. })),
     ];
     let (dim, peers) = (16, 5);
@@ -264,12 +263,7 @@ fn a_death_at_any_message_leaves_others_that_find_their_optimum() {
     for (text, left) in [(DCD, 1e-5), (ECD, 3e-3), (lossless.as_str(), 1e-5)] {
         for (at, moment) in moments.into_iter().enumerate() {
             let strategy: Strategy = text.parse().unwrap();
-            let task = ToyTask::Quadratic {
-                dim,
-                heterogeneity: 0.0,
-                noise: 0.0,
-                inner: *strategy.inner_kind(),
-            };
+            let task = quadratic(dim, 0.0, *strategy.inner_kind());
             let make = Box::new(move |index| task.build(index, peers, 3));
             let mut swarm = Swarm::new(text, peers, 9, make);
             let victim = peer(1);

@@ -1,6 +1,5 @@
 //! Gossip between real peers and Executors: what they hold together stays what it was, and the
 //! parameters come together at their mean.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::{Resting, Swarm, peer};
 use murmurate_protocol::Round;

@@ -1,14 +1,13 @@
 //! Exchanges between two, with real peers and Executors: what one end gains the other loses, on links that
 //! lose, repeat and forget; consensus follows the mixing matrix; costs are those of the doc.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::decode::decode;
-use crate::common::{Draw, Fate, Resting, Swarm, peer};
+use crate::common::{Draw, Fate, Resting, Swarm, peer, quadratic};
 use murmurate_protocol::{Order, Output, Part, PeerId, Round, Standing, Tag};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::topology::{Ring, mixing_matrix};
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::Quadratic;
 
 const DIM: usize = 37;
 
@@ -236,7 +235,7 @@ fn a_death_at_any_message_leaves_the_others_sum_as_it_is() {
             matches!(
                 o,
                 Output::Order {
-                    order: Order::Mix { .. } | Order::MixReplicas { .. },
+                    order: Order::Combine { .. },
                     ..
                 }
             )
@@ -313,12 +312,7 @@ fn exact_diffusion_reaches_the_optimum_with_coarse_codecs() {
         );
         let strategy: Strategy = text.parse().unwrap();
         let (dim, peers, apart) = (32, 4, 0.3);
-        let task = ToyTask::Quadratic {
-            dim,
-            heterogeneity: apart,
-            noise: 0.0,
-            inner: *strategy.inner_kind(),
-        };
+        let task = quadratic(dim, apart, *strategy.inner_kind());
         let make = Box::new(move |index| task.build(index, peers, 3));
         let mut swarm = Swarm::new(&text, peers, 0, make);
         (200..=2000).step_by(200).for_each(|round| swarm.run(round));
@@ -338,12 +332,7 @@ fn exact_diffusion_finds_the_optimum_of_those_that_are_left() {
     let text = "preset = \"d2\"";
     let strategy = Strategy::preset("d2").unwrap();
     let (dim, peers) = (32, 4);
-    let task = ToyTask::Quadratic {
-        dim,
-        heterogeneity: 0.3,
-        noise: 0.0,
-        inner: *strategy.inner_kind(),
-    };
+    let task = quadratic(dim, 0.3, *strategy.inner_kind());
     let make = Box::new(move |index| task.build(index, peers, 3));
     let mut swarm = Swarm::new(text, peers, 0, make);
     swarm.run(50);

@@ -1,10 +1,11 @@
 //! Hop and WAGMA with real peers and Executors, against their papers' equations in f64: which
 //! iterates a mean may have, what each counts, and what a member makes of the mean of its group.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::decode::decode;
 use crate::common::{Draw, Fate, Swarm, peer};
-use murmurate_protocol::{FragmentId, Order, Output, Part, PeerId, Round, SliceId};
+use murmurate_protocol::{
+    Combination, FragmentId, Order, Output, Part, PeerId, Piece, Round, SliceId,
+};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::toy::ToyTask;
 use std::cell::RefCell;
@@ -121,11 +122,9 @@ fn hop_takes_iterates_of_the_round_or_a_little_older_by_their_age() {
             let mut mixed = BTreeSet::new();
             let mut checked = 0;
             for (who, order) in ordered.borrow().iter() {
-                let Order::Mix {
-                    round,
-                    fragment,
-                    inputs,
-                    ..
+                let Order::Combine {
+                    piece: Piece { fragment, .. },
+                    how: Combination::Mix { round, inputs, .. },
                 } = order
                 else {
                     continue;
@@ -176,8 +175,9 @@ fn sums(ordered: &Ordered) -> BTreeMap<(Round, FragmentId, PeerId), Vec<SliceId>
     let mut reduced = BTreeMap::new();
     for (who, order) in ordered.iter() {
         match order {
-            Order::Reduce {
-                fragment, inputs, ..
+            Order::Combine {
+                piece: Piece { fragment, .. },
+                how: Combination::Reduce(inputs),
             } => {
                 let parts = inputs.iter().map(|(slice, _)| *slice).collect();
                 reduced.insert((*who, *fragment), parts);
@@ -222,11 +222,9 @@ fn wagma_gives_all_members_of_a_group_one_mean_and_late_ones_keep_what_is_new() 
         let (ranges, sums) = (ranges(&swarm), sums(&ordered));
         let mut same: BTreeMap<SliceId, Vec<f32>> = BTreeMap::new();
         for (who, order) in ordered.borrow().iter() {
-            let Order::Mix {
-                round,
-                fragment,
-                inputs,
-                ..
+            let Order::Combine {
+                piece: Piece { fragment, .. },
+                how: Combination::Mix { round, inputs, .. },
             } = order
             else {
                 continue;

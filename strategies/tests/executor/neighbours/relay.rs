@@ -1,8 +1,7 @@
 //! RelaySum with real peers and Executors: the parameters of every peer are in every mean once, delayed by the
 //! distance; costs are those of the doc; faults leave the mean of what is there, and the optimum.
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use crate::common::{Draw, Fate, Resting, Swarm, peer};
+use crate::common::{Draw, Fate, Resting, Swarm, peer, quadratic};
 use murmurate_protocol::{FragmentId, Order, Output, PeerId, Round, SpanningTree, StepBudget};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::compress::{Codec, CodecKind, EncodeContext};
@@ -208,10 +207,12 @@ fn a_death_at_any_message_leaves_the_others_with_the_mean_of_their_own() {
             is(o, |order| matches!(order, Order::Train { .. }))
         }),
         ("relay", |o| {
-            is(o, |order| matches!(order, Order::EncodeRelayed { .. }))
+            is(o, |order| matches!(order, Order::Encode { .. }))
         }),
         ("push", |o| matches!(o, Output::Push { .. })),
-        ("mix", |o| is(o, |order| matches!(order, Order::Mix { .. }))),
+        ("mix", |o| {
+            is(o, |order| matches!(order, Order::Combine { .. }))
+        }),
         ("apply", |o| {
             is(o, |order| matches!(order, Order::Apply { .. }))
         }),
@@ -257,12 +258,7 @@ fn after_a_death_the_others_find_the_optimum_of_their_own_data() {
     let (dim, peers) = (32, 4);
     let strategy = Strategy::preset("relaysgd").unwrap();
     assert_eq!(strategy.budget(), StepBudget::Steps(1));
-    let task = ToyTask::Quadratic {
-        dim,
-        heterogeneity: 0.3,
-        noise: 0.0,
-        inner: *strategy.inner_kind(),
-    };
+    let task = quadratic(dim, 0.3, *strategy.inner_kind());
     let make = Box::new(move |index| task.build(index, peers, 3));
     let mut swarm = Swarm::new("preset = \"relaysgd\"", peers, 0, make);
     swarm.run(50);

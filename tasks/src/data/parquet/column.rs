@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A column with one value, or one list of values, in each row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Column {
+pub(crate) struct Column {
     /// Its name. The field of a nested value has the path to it, joined by dots: `image.bytes`.
     pub name: String,
     /// The type of its values.
@@ -19,7 +19,7 @@ pub struct Column {
 
 /// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnKind {
+pub(crate) enum ColumnKind {
     /// Text in UTF-8.
     Text,
     /// Bytes, such as those of an image file.
@@ -32,13 +32,6 @@ pub enum ColumnKind {
     Float,
     /// Anything else: dates, decimals, nested lists. It cannot be read.
     Other,
-}
-
-impl ColumnKind {
-    /// Integers and floating-point numbers.
-    pub const fn is_number(self) -> bool {
-        matches!(self, Self::Int | Self::Unsigned | Self::Float)
-    }
 }
 
 impl fmt::Display for Column {

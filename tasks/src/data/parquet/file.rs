@@ -21,19 +21,8 @@ const MAGIC: &[u8; 4] = b"PAR1";
 
 /// A Parquet file whose footer has been read. Its rows lie in row groups; each read takes rows of one
 /// group and opens the file for itself, so that threads do not disturb each other.
-///
-/// ```no_run
-/// use murmurate_tasks::data::parquet::ParquetFile;
-/// let file = ParquetFile::open("stories.parquet".as_ref())?;
-/// let column = file.column("text")?;
-/// for group in 0..file.row_groups() {
-///     let texts = file.bytes(column, group, 0..file.rows(group))?;
-///     assert_eq!(texts.len(), file.rows(group));
-/// }
-/// # Ok::<(), murmurate_tasks::data::DataError>(())
-/// ```
 #[derive(Debug)]
-pub struct ParquetFile {
+pub(crate) struct ParquetFile {
     path: PathBuf,
     metadata: ParquetMetaData,
     columns: Vec<Column>,
@@ -44,7 +33,7 @@ impl ParquetFile {
     ///
     /// # Errors
     /// If the file cannot be read, is not a Parquet file, or its footer is missing or damaged.
-    pub fn open(path: &Path) -> Result<Self, DataError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
         let file = check_ends(path)?;
         // Statistics of columns may be many times as large as the rest, and nothing here uses them.
         let options = ParquetMetaDataOptions::new()
@@ -70,12 +59,12 @@ impl ParquetFile {
     }
 
     /// The file.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// All columns.
-    pub fn columns(&self) -> &[Column] {
+    pub(crate) fn columns(&self) -> &[Column] {
         &self.columns
     }
 
@@ -83,7 +72,7 @@ impl ParquetFile {
     ///
     /// # Errors
     /// If there is none; the error lists those that there are.
-    pub fn column(&self, name: &str) -> Result<&Column, DataError> {
+    pub(crate) fn column(&self, name: &str) -> Result<&Column, DataError> {
         let found = self.columns.iter().find(|column| column.name == name);
         found.ok_or_else(|| {
             let known = self.columns.iter().map(|c| format!("`{}`", c.name));
@@ -100,7 +89,7 @@ impl ParquetFile {
     }
 
     /// Number of row groups.
-    pub fn row_groups(&self) -> usize {
+    pub(crate) fn row_groups(&self) -> usize {
         self.metadata.num_row_groups()
     }
 
@@ -108,7 +97,7 @@ impl ParquetFile {
     ///
     /// # Panics
     /// If there is no such row group.
-    pub fn rows(&self, group: usize) -> usize {
+    pub(crate) fn rows(&self, group: usize) -> usize {
         usize::try_from(self.metadata.row_group(group).num_rows()).unwrap_or(0)
     }
 
@@ -116,13 +105,13 @@ impl ParquetFile {
     ///
     /// # Panics
     /// If there is no such row group.
-    pub fn unpacked_bytes(&self, column: &Column, group: usize) -> u64 {
+    pub(crate) fn unpacked_bytes(&self, column: &Column, group: usize) -> u64 {
         let chunk = self.metadata.row_group(group).column(column.leaf);
         u64::try_from(chunk.uncompressed_size()).unwrap_or(0)
     }
 
     /// Number of rows before a row group.
-    pub fn rows_before(&self, group: usize) -> u64 {
+    pub(crate) fn rows_before(&self, group: usize) -> u64 {
         (0..group).map(|group| self.rows(group) as u64).sum()
     }
 
@@ -134,7 +123,7 @@ impl ParquetFile {
     ///
     /// # Panics
     /// If there is no such row group.
-    pub fn bytes(
+    pub(crate) fn bytes(
         &self,
         column: &Column,
         group: usize,
@@ -153,7 +142,7 @@ impl ParquetFile {
     ///
     /// # Panics
     /// If there is no such row group.
-    pub fn ints(
+    pub(crate) fn ints(
         &self,
         column: &Column,
         group: usize,
@@ -165,28 +154,6 @@ impl ParquetFile {
         Ok(cells.scalars(&wanted))
     }
 
-    /// Numbers of a row group's rows, `None` where a value is missing. Integers are converted.
-    ///
-    /// # Errors
-    /// If the column has other values, or cannot be unpacked.
-    ///
-    /// # Panics
-    /// If there is no such row group.
-    pub fn numbers(
-        &self,
-        column: &Column,
-        group: usize,
-        rows: Range<usize>,
-    ) -> Result<Vec<Option<f64>>, DataError> {
-        self.needs(
-            column,
-            column.kind.is_number() && !column.is_list,
-            "numbers",
-        )?;
-        let (cells, wanted) = self.read(column, group, rows, values::numbers)?;
-        Ok(cells.scalars(&wanted))
-    }
-
     /// Lists of integers of a row group's rows. A missing list is empty.
     ///
     /// # Errors
@@ -194,7 +161,7 @@ impl ParquetFile {
     ///
     /// # Panics
     /// If there is no such row group.
-    pub fn int_lists(
+    pub(crate) fn int_lists(
         &self,
         column: &Column,
         group: usize,
@@ -202,35 +169,7 @@ impl ParquetFile {
     ) -> Result<Vec<Vec<i64>>, DataError> {
         let int = matches!(column.kind, ColumnKind::Int | ColumnKind::Unsigned);
         self.needs(column, int && column.is_list, "lists of integers")?;
-        self.lists(column, group, rows, values::ints)
-    }
-
-    /// Lists of numbers of a row group's rows. Integers are converted. A missing list is empty.
-    ///
-    /// # Errors
-    /// If the column has other values, a list has an empty value, or it cannot be unpacked.
-    ///
-    /// # Panics
-    /// If there is no such row group.
-    pub fn number_lists(
-        &self,
-        column: &Column,
-        group: usize,
-        rows: Range<usize>,
-    ) -> Result<Vec<Vec<f64>>, DataError> {
-        let fits = column.kind.is_number() && column.is_list;
-        self.needs(column, fits, "lists of numbers")?;
-        self.lists(column, group, rows, values::numbers)
-    }
-
-    fn lists<T>(
-        &self,
-        column: &Column,
-        group: usize,
-        rows: Range<usize>,
-        decode: Decode<T>,
-    ) -> Result<Vec<Vec<T>>, DataError> {
-        let (cells, wanted) = self.read(column, group, rows, decode)?;
+        let (cells, wanted) = self.read(column, group, rows, values::ints)?;
         let lists = cells.lists(&wanted);
         lists.map_err(|row| {
             let row = self.rows_before(group) + (wanted.rows.start + row) as u64;

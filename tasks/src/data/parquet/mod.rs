@@ -7,8 +7,8 @@ mod column;
 mod file;
 mod values;
 
-pub use column::{Column, ColumnKind};
-pub use file::ParquetFile;
+pub(super) use column::{Column, ColumnKind};
+pub(super) use file::ParquetFile;
 
 #[cfg(test)]
 mod tests;

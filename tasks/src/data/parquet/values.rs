@@ -51,29 +51,6 @@ pub(super) fn ints(reader: ColumnReader, wanted: &Wanted) -> Result<Cells<i64>> 
     }
 }
 
-/// Numbers, also integers.
-pub(super) fn numbers(reader: ColumnReader, wanted: &Wanted) -> Result<Cells<f64>> {
-    match reader {
-        ColumnReader::FloatColumnReader(r) => cells(r, wanted, f64::from),
-        ColumnReader::DoubleColumnReader(r) => cells(r, wanted, |v| v),
-        reader => {
-            let ints = ints(reader, wanted)?;
-            let number = |v: i64| {
-                if wanted.unsigned {
-                    v as u64 as f64
-                } else {
-                    v as f64
-                }
-            };
-            Ok(Cells {
-                values: ints.values.into_iter().map(number).collect(),
-                levels: ints.levels,
-                repetitions: ints.repetitions,
-            })
-        }
-    }
-}
-
 fn other_type() -> ParquetError {
     ParquetError::NYI("it has values of another type".into())
 }

@@ -21,7 +21,7 @@ struct Request {
     reply: Sender<Decoded>,
 }
 
-/// Images that stay in their files. What [`Ahead::take`] returns depends only on what is asked for: a
+/// Images that stay in their files. The result of [`Ahead::take`] depends only on the wanted indices: a
 /// batch that was decoded ahead and is not the next one after all is dropped.
 pub(in crate::data) struct Ahead {
     files: Files,
@@ -109,7 +109,7 @@ fn start(shape: ImageShape, bad: BadRecords) -> Sender<Request> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::listing::{Listing, WantedClasses};
+    use super::super::listing::Listing;
     use super::super::png_of;
     use super::*;
 
@@ -121,7 +121,7 @@ mod tests {
             let file = dir.path().join(format!("a/{value:02}.png"));
             std::fs::write(file, png_of([2, 2, 1], &[value; 4])).unwrap();
         }
-        let listing = Listing::read(dir.path(), Some(0.1), WantedClasses::default()).unwrap();
+        let listing = Listing::read(dir.path(), Some(0.1), None).unwrap();
         let shape = ImageShape {
             height: 2,
             width: 2,

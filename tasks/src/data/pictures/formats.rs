@@ -34,7 +34,7 @@ impl Format {
     /// Decodes an image to grey or colours of 8 bits a sample.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Says why the image cannot be decoded.
     pub(super) fn decode(self, bytes: &[u8]) -> Result<Picture, String> {
         match self {
             Self::Png => decode_png(bytes),

@@ -1,6 +1,7 @@
 //! Lists of encoded images. Finds those of a folder: their files, classes, and which are held out.
 
 use super::place::{Pack, Place, Row};
+use crate::config::Classes;
 use crate::data::error::{DEPTH_MAX, DataError, Problem, at};
 use crate::rng;
 use murmurate_strategies::names::hint;
@@ -107,13 +108,6 @@ impl Files {
     }
 }
 
-/// The classes of the configuration.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::data) struct WantedClasses<'a> {
-    pub(in crate::data) count: Option<usize>,
-    pub(in crate::data) names: Option<&'a [String]>,
-}
-
 /// All images of a folder.
 #[derive(Debug)]
 pub(in crate::data) struct Listing {
@@ -132,7 +126,7 @@ impl Listing {
     pub(in crate::data) fn read(
         dir: &Path,
         share: Option<f64>,
-        wanted: WantedClasses<'_>,
+        classes: Option<&Classes>,
     ) -> Result<Self, DataError> {
         let train_dir = Some(dir.join("train")).filter(|dir| has_folders(dir));
         let held_dir = HELD.iter().map(|name| dir.join(name));
@@ -141,13 +135,14 @@ impl Listing {
             _ => None,
         };
         let train_dir = train_dir.unwrap_or_else(|| dir.to_path_buf());
-        let names = class_names(&train_dir, wanted)?;
+        let names = class_names(&train_dir, classes)?;
         let folders: Vec<_> = names.iter().map(|name| train_dir.join(name)).collect();
         let mut train = Files::of(folders.clone());
         let mut held = train.clone();
         let share = share.unwrap_or(SHARE);
         for (label, name) in names.iter().enumerate() {
-            let Some(files) = class(&folders[label], wanted.names.is_some())? else {
+            let Some(files) = class(&folders[label], classes.and_then(Classes::names).is_some())?
+            else {
                 continue;
             };
             let (kept, out) = match held_dir {
@@ -167,7 +162,7 @@ impl Listing {
         Ok(Self {
             train,
             held,
-            classes: wanted.count.unwrap_or(names.len()),
+            classes: classes.map_or(names.len(), Classes::count),
         })
     }
 }
@@ -178,17 +173,17 @@ fn has_folders(dir: &Path) -> bool {
 }
 
 /// The names of the classes, in the order of their labels.
-fn class_names(dir: &Path, wanted: WantedClasses<'_>) -> Result<Vec<OsString>, DataError> {
+fn class_names(dir: &Path, classes: Option<&Classes>) -> Result<Vec<OsString>, DataError> {
     let found = folders(dir)?;
     if found.is_empty() {
         return Err(at(dir)(Problem::NoClasses));
     }
-    if let Some(names) = wanted.names {
+    if let Some(names) = classes.and_then(Classes::names) {
         let names: Vec<OsString> = names.iter().map(OsString::from).collect();
         known(dir, &found, &names)?;
         return Ok(names);
     }
-    match wanted.count {
+    match classes.map(Classes::count) {
         Some(classes) if found.len() > classes => {
             let label = classes;
             let more = Problem::MoreClasses { label, classes };
@@ -342,7 +337,7 @@ mod tests {
         ];
         touch(dir.path(), &files);
         touch(dir.path(), &["test/b/1.png", ".cache/x/1.png"]);
-        let listing = Listing::read(dir.path(), None, WantedClasses::default()).unwrap();
+        let listing = Listing::read(dir.path(), None, None).unwrap();
         let path = |name: &str| dir.path().join(name).display().to_string();
         assert_eq!(
             all(&listing.train),
@@ -364,7 +359,7 @@ mod tests {
                 touch(dir.path(), &[&format!("{class}/{image}.png")]);
             }
         }
-        let read = || Listing::read(dir.path(), Some(0.25), WantedClasses::default()).unwrap();
+        let read = || Listing::read(dir.path(), Some(0.25), None).unwrap();
         let listing = read();
         assert_eq!((listing.train.len(), listing.held.len()), (30, 10));
         let of_a = |files: &Files| files.labels.iter().filter(|label| **label == 0).count();
@@ -386,35 +381,34 @@ mod tests {
             dir.path(),
             &["car/1.png", "car/2.png", "train/1.png", "train/2.png"],
         );
-        let listing = Listing::read(dir.path(), None, WantedClasses::default()).unwrap();
+        let listing = Listing::read(dir.path(), None, None).unwrap();
         assert_eq!((listing.classes, listing.train.labels), (2, vec![0, 1]));
     }
 
     #[test]
     fn wrong_folders_are_named() {
         let dir = tempfile::tempdir().unwrap();
-        let line = |count, names: Option<&[String]>| {
-            let wanted = WantedClasses { count, names };
-            let found = Listing::read(dir.path(), None, wanted);
+        let line = |classes: Option<&Classes>| {
+            let found = Listing::read(dir.path(), None, classes);
             found.map(|found| found.classes).map_err(|e| e.to_string())
         };
-        let error = line(None, None).unwrap_err();
+        let error = line(None).unwrap_err();
         assert!(error.contains("DIR/CLASS/IMAGE.png"), "{error}");
         touch(
             dir.path(),
             &["cat/1.png", "cat/2.png", "dog/1.png", "dog/2.png"],
         );
-        assert_eq!(line(Some(5), None), Ok(5));
-        let error = line(Some(1), None).unwrap_err();
+        assert_eq!(line(Some(&Classes::Count(5))), Ok(5));
+        let error = line(Some(&Classes::Count(1))).unwrap_err();
         assert!(error.contains("dog: it has label 1"), "{error}");
-        let names = ["cat", "cow", "dog"].map(str::to_owned);
-        assert_eq!(line(Some(3), Some(&names)), Ok(3));
+        let names = Classes::Names(["cat", "cow", "dog"].map(str::to_owned).to_vec());
+        assert_eq!(line(Some(&names)), Ok(3));
         touch(dir.path(), &["cats/1.png"]);
-        let error = line(Some(3), Some(&names)).unwrap_err();
+        let error = line(Some(&names)).unwrap_err();
         assert!(error.contains("cats: its name is none of the 3"), "{error}");
         assert!(error.contains("did you mean `cat`?"), "{error}");
         touch(dir.path(), &["eel/notes.txt"]);
-        let error = line(None, None).unwrap_err();
+        let error = line(None).unwrap_err();
         assert!(error.contains("eel: no image of this class"), "{error}");
     }
 }

@@ -10,7 +10,7 @@ mod place;
 
 pub(super) use ahead::Ahead;
 pub(super) use decode::{Decoded, decode_all, look};
-pub(super) use listing::{Files, Listing, WantedClasses};
+pub(super) use listing::{Files, Listing};
 
 /// A PNG of height, width and channels (one or three), 8 bits a sample.
 #[cfg(test)]

@@ -218,7 +218,7 @@ impl Source {
 /// # Errors
 /// If a file cannot be read, has another format than the others or lacks the column, documents are
 /// lists of tokens, or there is no text or too much.
-pub fn read_text(
+pub(crate) fn read_text(
     path: &Path,
     column: Option<&str>,
     bad: &BadRecords,

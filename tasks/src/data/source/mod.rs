@@ -7,7 +7,7 @@ mod piece;
 mod plain;
 mod rows;
 
-pub use files::read_text;
+pub(crate) use files::read_text;
 pub(crate) use files::{Format, Source};
 pub(crate) use piece::{Passage, Piece};
 pub(in crate::data) use plain::lines;

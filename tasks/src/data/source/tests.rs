@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::OnBadRecord;
 use crate::data::{BadRecords, DataError, Problem};
+use crate::tests::{assert_ends, assert_has};
 use std::fs;
 use std::path::Path;
 
@@ -122,34 +123,19 @@ fn what_is_wrong_is_named_with_its_file_and_line() {
     refused("{\"text\": [-1]}", "line 1 has token -1");
     let parquet = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet/zstd.parquet");
     let error = refusal(&parquet, Some("body"));
-    assert!(
-        error.contains("no column `body` (it has `text`, "),
-        "{error}"
-    );
-    assert!(
-        error.ends_with("): `task.column` chooses another"),
-        "{error}"
-    );
+    assert_has(&error, "no column `body` (it has `text`, ");
+    assert_ends(&error, "): `task.column` chooses another");
     let error = refusal(&parquet, Some("label"));
-    assert!(
-        error.contains("has integers, text or lists of tokens is needed"),
-        "{error}"
-    );
+    assert_has(&error, "has integers, text or lists of tokens is needed");
     let source = Source::open(&parquet, Some("tokens")).unwrap();
     let tokens = |vocabulary| {
         let read = source.read(&source.passages(1000), vocabulary, &mut |_, _| Ok(()));
         read.unwrap_err().to_string()
     };
     let error = tokens(Some(6));
-    assert!(
-        error.contains("zstd.parquet: row 7 has token 6, the model"),
-        "{error}"
-    );
+    assert_has(&error, "zstd.parquet: row 7 has token 6, the model");
     let error = tokens(None);
-    assert!(
-        error.contains("row 0 has tokens, this model reads text"),
-        "{error}"
-    );
+    assert_has(&error, "row 0 has tokens, this model reads text");
 }
 
 #[test]
@@ -159,14 +145,8 @@ fn a_folder_has_one_format() {
     fs::write(path("a.jsonl"), "{\"text\": \"a\"}").unwrap();
     fs::write(path("b.txt"), "b").unwrap();
     let error = refusal(dir.path(), None);
-    assert!(
-        error.contains("a.jsonl: this is JSON Lines, but "),
-        "{error}"
-    );
-    assert!(
-        error.contains("b.txt is text (give a folder with one format)"),
-        "{error}"
-    );
+    assert_has(&error, "a.jsonl: this is JSON Lines, but ");
+    assert_has(&error, "b.txt is text (give a folder with one format)");
     let error = refusal(&path("b.txt"), Some("text"));
     assert!(error.contains("this is text without columns"), "{error}");
     fs::write(path("c.jsonl.gz"), b"\x1f\x8b\x08").unwrap();
@@ -221,10 +201,7 @@ fn files_that_are_no_text_are_named_with_what_to_do() {
     assert!(refused("a.txt", &utf_16).contains("a.txt: this is UTF-16, not text (convert it"));
     assert!(refused("a.csv", b"text\na\n").contains("this is a table, not text (write its"));
     let arrow = refused("a.arrow", b"\xff\xff\xff\xff\x10\0\0\0");
-    assert!(
-        arrow.contains("this is Arrow, not text (write it as Parquet"),
-        "{arrow}"
-    );
+    assert_has(&arrow, "this is Arrow, not text (write it as Parquet");
 }
 
 #[test]

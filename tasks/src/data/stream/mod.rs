@@ -223,7 +223,7 @@ impl Stream {
         }
     }
 
-    /// Of a stream that reads what it was told: the leg of the present block, or of the one after it once
+    /// Of a stream that was told its blocks: the leg of the present block, or of the one after it once
     /// that is loaded.
     fn told_leg(&mut self, next: bool) -> Option<Leg> {
         let mut told = self.told.clone()?;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::data::Tokens;
 use crate::data::source::Source;
+use crate::tests::assert_has;
 use murmurate_protocol::{Blocks, PeerId, Run};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -269,10 +270,7 @@ fn text_without_a_window_and_damaged_text_are_refused() {
     let whole = Shards::whole();
     let mut short = Stream::new(encoder, &passages, SIZES, &whole, 7, 1000).unwrap();
     let error = short.next(1).unwrap_err().to_string();
-    assert!(
-        error.contains("less than a window of 1000 tokens"),
-        "{error}"
-    );
+    assert_has(&error, "less than a window of 1000 tokens");
     numbers(dir.path());
     let mut damaged = stream(dir.path(), &whole);
     let mut bytes = fs::read(dir.path().join("b.jsonl")).unwrap();
@@ -284,8 +282,5 @@ fn text_without_a_window_and_damaged_text_are_refused() {
         .flatten()
         .next();
     let error = error.unwrap().to_string();
-    assert!(
-        error.contains("b.jsonl: line 1001 is not a JSON object"),
-        "{error}"
-    );
+    assert_has(&error, "b.jsonl: line 1001 is not a JSON object");
 }

@@ -1,5 +1,6 @@
 //! The cells of a target, and from their values to labels.
 
+use crate::config::Classes;
 use crate::data::error::{DataError, Problem, at};
 use murmurate_strategies::names::hint;
 use std::collections::BTreeMap;
@@ -40,13 +41,6 @@ pub(super) struct Values {
     rows: Vec<u32>,
 }
 
-/// The classes that the configuration gives.
-#[derive(Clone, Copy)]
-pub(super) struct Given<'a> {
-    pub(super) count: Option<usize>,
-    pub(super) names: Option<&'a [String]>,
-}
-
 impl Values {
     /// Takes the value of the next row.
     ///
@@ -72,13 +66,11 @@ impl Values {
     }
 
     /// Names of the labels in their order; none where the values are labels themselves.
-    pub(super) fn names(&self, given: Given<'_>) -> Vec<String> {
+    pub(super) fn names(&self, given: Option<&Classes>) -> Vec<String> {
         let mut values = self.numbers.keys();
-        match given.names {
+        match given.and_then(Classes::names) {
             Some(names) => names.to_vec(),
-            None if given.count.is_some() || values.all(|text| text.parse::<u16>().is_ok()) => {
-                Vec::new()
-            }
+            None if given.is_some() || values.all(|text| text.parse::<u16>().is_ok()) => Vec::new(),
             None => self.numbers.keys().cloned().collect(),
         }
     }
@@ -88,23 +80,23 @@ impl Values {
     ///
     /// # Errors
     /// If a value is none of the given classes.
-    pub(super) fn labels(self, given: Given<'_>) -> Result<(Vec<u16>, usize), DataError> {
+    pub(super) fn labels(self, given: Option<&Classes>) -> Result<(Vec<u16>, usize), DataError> {
         let mut labels = vec![0; self.places.len()];
         let all = || self.numbers.iter().map(|(text, n)| (text, *n as usize));
         let whole = |text: &String| text.parse::<u16>().ok();
-        let classes = if let Some(names) = given.names {
+        let classes = if let Some(names) = given.and_then(Classes::names) {
             for (text, n) in all() {
                 let found = names.iter().position(|name| name == text);
                 labels[n] =
                     found.ok_or_else(|| self.places[n].wrong(&none_of(text, names)))? as u16;
             }
             names.len()
-        } else if given.count.is_some() || all().all(|(text, _)| whole(text).is_some()) {
+        } else if given.is_some() || all().all(|(text, _)| whole(text).is_some()) {
             for (text, n) in all() {
                 let no_label = "it is no label (write the names of the classes as `task.classes`)";
                 labels[n] = whole(text).ok_or_else(|| self.places[n].wrong(no_label))?;
             }
-            self.count(&labels, given.count)?
+            self.count(&labels, given.map(Classes::count))?
         } else {
             // The map is in the order of names.
             for (label, (_, n)) in all().enumerate() {

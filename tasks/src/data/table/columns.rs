@@ -1,38 +1,11 @@
 //! The columns of a table: which are inputs, and what their cells become.
 
-use crate::data::BadRecords;
 use crate::data::error::OR_SKIP;
 use crate::rng;
-use std::collections::BTreeMap;
-
-/// The settings of a table.
-#[derive(Clone, Copy, Debug)]
-pub struct WantedTable<'a> {
-    /// The column to predict.
-    pub target: &'a str,
-    /// The target is a number, not a class.
-    pub numbers: bool,
-    /// Number of classes.
-    pub classes: Option<usize>,
-    /// Names of the classes in the order of their labels.
-    pub names: Option<&'a [String]>,
-    /// Columns of names.
-    pub categories: &'a [String],
-    /// Inputs for each of them.
-    pub buckets: usize,
-    /// Columns that are no inputs.
-    pub ignore: &'a [String],
-    /// Cells that mean the same as an empty one.
-    pub missing: &'a [String],
-    /// Treatment of rows that cannot be read.
-    pub bad: &'a BadRecords,
-    /// Mean and standard deviation of columns of numbers.
-    pub scale: &'a BTreeMap<String, [f64; 2]>,
-}
 
 /// A column that is an input.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Column {
+pub(crate) enum Column {
     /// Numbers: two inputs. The first is `(x - mean) / deviation` with a `scale` and `asinh(x)` without,
     /// zero for an empty cell; the second is one for an empty cell. Neither needs a statistic of the data,
     /// so peers with different rows agree.
@@ -55,14 +28,14 @@ pub enum Column {
 
 impl Column {
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Number { name, .. } | Self::Category { name, .. } => name,
         }
     }
 
     /// Number of inputs of the model.
-    pub const fn inputs(&self) -> usize {
+    pub(crate) const fn inputs(&self) -> usize {
         match self {
             Self::Number { .. } => 2,
             Self::Category { buckets, .. } => *buckets,
@@ -123,7 +96,7 @@ pub(super) fn number(text: &str) -> Result<f64, String> {
 
 /// The column to predict.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Targets {
+pub(crate) enum Targets {
     /// Classes.
     Labels {
         /// The class of each row.

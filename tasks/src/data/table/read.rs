@@ -1,16 +1,96 @@
 //! Reads CSV files cell by cell.
 
-use super::classes::{Given, Place, Values};
-use super::columns::{Column, Targets, WantedTable, number, scaled};
+use super::classes::{Place, Values};
+use super::columns::{Column, Targets, number, scaled};
+use crate::config::{Objective, TabularConfig};
+use crate::data::BadRecords;
 use crate::data::error::{CELLS_MAX, DataError, Problem, at};
 use crate::data::first_bytes::{foreign_format, without_mark};
 use crate::data::text::files_of;
+use crate::rng;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use murmurate_protocol::Digest;
 use murmurate_strategies::names::hint;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+
+/// The rows of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Table {
+    path: PathBuf,
+    pub(super) columns: Vec<Column>,
+    /// `[rows, columns]`.
+    cells: Vec<f32>,
+    rows: usize,
+    targets: Targets,
+    meaning: Digest,
+}
+
+impl Table {
+    /// Reads a CSV file, or all of a folder in the order of their names, which must have the same columns.
+    /// Files that end in `.tsv` have tabs instead of commas.
+    ///
+    /// # Errors
+    /// If a file is unreadable, or a cell has another value than its column needs.
+    pub(crate) fn read(
+        path: &Path,
+        config: &TabularConfig,
+        bad: &BadRecords,
+    ) -> Result<Self, DataError> {
+        let mut reader = Reader::new(config, bad);
+        for file in files(path)? {
+            reader.read(&file)?;
+        }
+        reader.finish(path)
+    }
+
+    /// Hash of what the inputs and outputs of a model stand for: names, scales and buckets of the columns, and
+    /// the names of the classes or the scale of the target.
+    pub(crate) const fn meaning(&self) -> Digest {
+        self.meaning
+    }
+
+    /// Number of inputs of the model.
+    pub(crate) fn inputs(&self) -> usize {
+        self.columns.iter().map(Column::inputs).sum()
+    }
+
+    /// The targets, one for each row.
+    pub(crate) const fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// Appends the inputs of one row.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub(crate) fn append(&self, row: usize, into: &mut Vec<f32>) {
+        let cells = &self.cells[row * self.columns.len()..][..self.columns.len()];
+        for (column, cell) in self.columns.iter().zip(cells) {
+            column.append(*cell, into);
+        }
+    }
+
+    /// The rows to train on, and a share of all rows to hold out, by a hash of their numbers.
+    ///
+    /// # Errors
+    /// If one of them is empty.
+    pub(crate) fn split(&self, share: f64) -> Result<(Vec<u32>, Vec<u32>), DataError> {
+        let out = (self.rows as f64 * share).round().max(1.0) as usize;
+        if self.rows <= out {
+            return Err(at(&self.path)(Problem::TooFewRows(self.rows)));
+        }
+        let hash = |row: u32| (rng::mix(u64::from(row)), row);
+        let mut order: Vec<(u64, u32)> = (0..self.rows as u32).map(hash).collect();
+        order.sort_unstable();
+        let mut rows: Vec<u32> = order.into_iter().map(|(_, row)| row).collect();
+        let mut train = rows.split_off(out);
+        train.sort_unstable();
+        rows.sort_unstable();
+        Ok((train, rows))
+    }
+}
 
 /// Bytes in which the first line is looked at.
 const FIRST_LINE: usize = 64 << 10;
@@ -80,18 +160,10 @@ impl Opened {
     }
 }
 
-/// The contents of the files.
-pub(super) struct Read {
-    pub(super) meaning: Digest,
-    pub(super) columns: Vec<Column>,
-    pub(super) cells: Vec<f32>,
-    pub(super) rows: usize,
-    pub(super) targets: Targets,
-}
-
 /// Collects the rows of one or more files.
 pub(super) struct Reader<'a> {
-    wanted: &'a WantedTable<'a>,
+    config: &'a TabularConfig,
+    bad: &'a BadRecords,
     /// Of the first file, sorted by name.
     columns: Option<Vec<Column>>,
     cells: Vec<f32>,
@@ -103,9 +175,10 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(wanted: &'a WantedTable<'a>) -> Self {
+    pub(super) fn new(config: &'a TabularConfig, bad: &'a BadRecords) -> Self {
         Self {
-            wanted,
+            config,
+            bad,
             columns: None,
             cells: Vec::new(),
             rows: 0,
@@ -131,13 +204,13 @@ impl<'a> Reader<'a> {
             .headers()
             .map_err(|error| wrong(file, passed, &error))?;
         let header: Vec<String> = header.iter().map(|name| name.trim().to_owned()).collect();
-        let columns = inputs(file, &header, self.wanted)?;
+        let columns = inputs(file, &header, self.config)?;
         let columns = match self.columns.take() {
             None => columns,
             Some(first) => same(file, first, &columns)?,
         };
         let place = |name: &str| header.iter().position(|found| found == name);
-        let target = place(self.wanted.target).unwrap_or_default();
+        let target = place(&self.config.target).unwrap_or_default();
         let places: Vec<usize> = columns
             .iter()
             .filter_map(|column| place(column.name()))
@@ -161,7 +234,7 @@ impl<'a> Reader<'a> {
                 Err(error) if error.is_io_error() => return Err(wrong(file, passed, &error)),
                 Err(error) => Err(wrong(file, passed, &error)),
             };
-            self.wanted.bad.checked(read)?;
+            self.bad.checked(read)?;
         }
         self.columns = Some(columns);
         Ok(())
@@ -175,7 +248,7 @@ impl<'a> Reader<'a> {
         record: &StringRecord,
         cell: &dyn Fn(usize) -> Place,
     ) -> Result<(), DataError> {
-        let missing = self.wanted.missing;
+        let missing = &self.config.missing;
         let text = |at: usize| match record[at].trim() {
             text if missing.iter().any(|known| known == text) => "",
             text => text,
@@ -200,7 +273,7 @@ impl<'a> Reader<'a> {
         if text.is_empty() {
             return Err(place().wrong("it is what to predict, so it must not be empty"));
         }
-        if !self.wanted.numbers {
+        if self.config.objective == Objective::Classification {
             return self.values.push(text, place);
         }
         let found = number(text).map_err(|reason| {
@@ -208,7 +281,7 @@ impl<'a> Reader<'a> {
                 "{reason} (for classes write objective = \"classification\")"
             ))
         })?;
-        let scale = self.wanted.scale.get(self.wanted.target);
+        let scale = self.config.scale.get(&self.config.target);
         let found = scale.map_or(found as f32, |scale| scaled(found, *scale));
         if !found.is_finite() {
             return Err(place().wrong("it is too large"));
@@ -217,27 +290,27 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<Read, DataError> {
-        let given = Given {
-            count: self.wanted.classes,
-            names: self.wanted.names,
-        };
+    /// The table, which errors call by its path.
+    fn finish(self, path: &Path) -> Result<Table, DataError> {
+        let given = self.config.classes.as_ref();
         let columns = self.columns.unwrap_or_default();
-        let scale = self.wanted.scale.get(self.wanted.target);
+        let scale = self.config.scale.get(&self.config.target);
         let classes = self.values.names(given);
         let meaning = Digest::of(format!("{columns:?} {classes:?} {scale:?}").as_bytes());
-        let targets = if self.wanted.numbers {
-            Targets::Values(self.numbers)
-        } else {
-            let (labels, classes) = self.values.labels(given)?;
-            Targets::Labels { labels, classes }
+        let targets = match self.config.objective {
+            Objective::Regression => Targets::Values(self.numbers),
+            Objective::Classification => {
+                let (labels, classes) = self.values.labels(given)?;
+                Targets::Labels { labels, classes }
+            }
         };
-        Ok(Read {
-            meaning,
+        Ok(Table {
+            path: path.into(),
             columns,
             cells: self.cells,
             rows: self.rows,
             targets,
+            meaning,
         })
     }
 }
@@ -259,7 +332,7 @@ fn wrong(file: &Path, passed: u64, error: &csv::Error) -> DataError {
 fn inputs(
     file: &Path,
     header: &[String],
-    wanted: &WantedTable<'_>,
+    wanted: &TabularConfig,
 ) -> Result<Vec<Column>, DataError> {
     let mut names = header.to_vec();
     names.sort_unstable();
@@ -267,9 +340,9 @@ fn inputs(
         return Err(at(file)(Problem::SameName(pair[0].clone())));
     }
     let given = [
-        ("target", vec![wanted.target]),
-        ("categories", strs(wanted.categories)),
-        ("ignore", strs(wanted.ignore)),
+        ("target", vec![wanted.target.as_str()]),
+        ("categories", strs(&wanted.categories)),
+        ("ignore", strs(&wanted.ignore)),
         ("scale", wanted.scale.keys().map(String::as_str).collect()),
     ];
     for (key, columns) in given {
@@ -284,11 +357,11 @@ fn inputs(
             }));
         }
     }
-    let is_input = |name: &String| name != wanted.target && !wanted.ignore.contains(name);
+    let is_input = |name: &String| *name != wanted.target && !wanted.ignore.contains(name);
     let column = |name: String| {
         if wanted.categories.contains(&name) {
             Column::Category {
-                buckets: wanted.buckets,
+                buckets: wanted.buckets as usize,
                 name,
             }
         } else {

@@ -1,58 +1,40 @@
 //! Tables that are read, and those that are refused.
 
+use super::columns::Column;
 use super::*;
-use crate::config::OnBadRecord;
+use crate::config::{Classes, DataSource, Objective, OnBadRecord, TabularConfig};
 use crate::data::BadRecords;
-use std::collections::BTreeMap;
+use crate::tests::assert_has;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 const PEOPLE: &str = "name,age,city,pay,class\n\
     ann,30,Oslo,1000,yes\n\
     bob,,Bonn,2000,no\n\
     \"cid, the\n third\",1e1,,3000,yes\n";
 
-/// What is wanted of a table of people.
+/// The settings for a table of people.
 struct Wants {
-    target: &'static str,
-    numbers: bool,
-    classes: Option<usize>,
-    names: Option<Vec<String>>,
-    categories: Vec<String>,
-    ignore: Vec<String>,
-    scale: BTreeMap<String, [f64; 2]>,
-    missing: Vec<String>,
+    config: TabularConfig,
     bad: BadRecords,
 }
 
 impl Wants {
-    fn of(target: &'static str, numbers: bool) -> Self {
-        Self {
-            target,
-            numbers,
-            classes: None,
-            names: None,
-            categories: vec!["city".to_owned()],
-            ignore: vec!["name".to_owned()],
-            scale: BTreeMap::new(),
-            missing: Vec::new(),
-            bad: BadRecords::default(),
-        }
+    fn of(target: &str, numbers: bool) -> Self {
+        let objective = match numbers {
+            true => Objective::Regression,
+            false => Objective::Classification,
+        };
+        let mut config = TabularConfig::of(DataSource::Bundled, target.to_owned(), objective);
+        config.categories.push("city".to_owned());
+        config.ignore.push("name".to_owned());
+        config.buckets = 4;
+        let bad = BadRecords::default();
+        Self { config, bad }
     }
 
     fn read(&self, path: &Path) -> Result<Table, String> {
-        let wanted = WantedTable {
-            target: self.target,
-            numbers: self.numbers,
-            classes: self.classes,
-            names: self.names.as_deref(),
-            categories: &self.categories,
-            buckets: 4,
-            ignore: &self.ignore,
-            scale: &self.scale,
-            missing: &self.missing,
-            bad: &self.bad,
-        };
-        Table::read(path, &wanted).map_err(|error| error.to_string())
+        Table::read(path, &self.config, &self.bad).map_err(|error| error.to_string())
     }
 }
 
@@ -73,9 +55,9 @@ fn row(table: &Table, row: usize) -> Vec<f32> {
 fn numbers_are_scaled_and_names_hashed() {
     let (_dir, file) = written(PEOPLE);
     let mut wants = Wants::of("class", false);
-    wants.scale.insert("age".to_owned(), [20.0, 10.0]);
+    wants.config.scale.insert("age".to_owned(), [20.0, 10.0]);
     let table = wants.read(&file).unwrap();
-    let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
+    let names: Vec<&str> = table.columns.iter().map(Column::name).collect();
     assert_eq!((names, table.inputs()), (vec!["age", "city", "pay"], 8));
     let (first, second, third) = (row(&table, 0), row(&table, 1), row(&table, 2));
     assert_eq!(first[..2], [1.0, 0.0]);
@@ -124,12 +106,14 @@ fn the_order_of_columns_and_the_division_into_files_do_not_matter() {
 fn targets_are_numbers_names_or_labels() {
     let (_dir, file) = written(PEOPLE);
     let mut wants = Wants::of("pay", true);
-    wants.ignore.push("class".to_owned());
-    wants.scale.insert("pay".to_owned(), [2000.0, 500.0]);
+    wants.config.ignore.push("class".to_owned());
+    wants.config.scale.insert("pay".to_owned(), [2000.0, 500.0]);
     let table = wants.read(&file).unwrap();
     assert_eq!(*table.targets(), Targets::Values(vec![-2.0, 0.0, 2.0]));
     let mut wants = Wants::of("class", false);
-    wants.names = Some(["maybe", "yes", "no"].map(str::to_owned).to_vec());
+    wants.config.classes = Some(Classes::Names(
+        ["maybe", "yes", "no"].map(str::to_owned).to_vec(),
+    ));
     let expected = |labels: &[u16], classes| Targets::Labels {
         labels: labels.to_vec(),
         classes,
@@ -138,12 +122,12 @@ fn targets_are_numbers_names_or_labels() {
     assert_eq!(*table.targets(), expected(&[1, 2, 1], 3));
     let (_dir, file) = written("x,class\n1,2\n2,0\n3,2\n");
     let mut wants = Wants::of("class", false);
-    (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+    (wants.config.categories, wants.config.ignore) = (Vec::new(), Vec::new());
     assert_eq!(
         *wants.read(&file).unwrap().targets(),
         expected(&[2, 0, 2], 3)
     );
-    wants.classes = Some(7);
+    wants.config.classes = Some(Classes::Count(7));
     assert_eq!(
         *wants.read(&file).unwrap().targets(),
         expected(&[2, 0, 2], 7)
@@ -154,13 +138,11 @@ fn targets_are_numbers_names_or_labels() {
 fn line(text: &str, change: &dyn Fn(&mut Wants)) -> String {
     let (_dir, file) = written(text);
     let mut wants = Wants::of("class", false);
-    (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+    (wants.config.categories, wants.config.ignore) = (Vec::new(), Vec::new());
     change(&mut wants);
     let line = wants.read(&file).unwrap_err();
-    assert!(
-        line.contains("people.csv") && !line.contains('\n'),
-        "{line}"
-    );
+    assert_has(&line, "people.csv");
+    assert!(!line.contains('\n'), "{line}");
     line.rsplit('/').next().unwrap().to_owned()
 }
 
@@ -206,26 +188,21 @@ fn wrong_cells_name_file_line_column_and_value() {
 
 #[test]
 fn values_that_do_not_fit_the_configuration_are_named() {
-    let few = line("x,class\n1,0\n2,5\n", &|wants| wants.classes = Some(5));
-    assert!(
-        few.contains(":3: column `class` has `5`: `task.classes` is 5"),
-        "{few}"
-    );
-    let named = line("x,class\n1,yes\n2,nope\n", &|wants| {
-        wants.names = Some(vec!["yes".to_owned(), "no".to_owned()]);
+    let few = line("x,class\n1,0\n2,5\n", &|wants| {
+        wants.config.classes = Some(Classes::Count(5))
     });
-    assert!(
-        named.contains("has `nope`: it is none of `task.classes`"),
-        "{named}"
-    );
+    assert_has(&few, ":3: column `class` has `5`: `task.classes` is 5");
+    let named = line("x,class\n1,yes\n2,nope\n", &|wants| {
+        wants.config.classes = Some(Classes::Names(vec!["yes".to_owned(), "no".to_owned()]));
+    });
+    assert_has(&named, "has `nope`: it is none of `task.classes`");
     assert!(named.contains("did you mean `no`?"), "{named}");
-    let number = line("x,class\n1,3\n2,many\n", &|wants| wants.numbers = true);
-    assert!(
-        number.contains("has `many`: it is no number (for classes"),
-        "{number}"
-    );
+    let number = line("x,class\n1,3\n2,many\n", &|wants| {
+        wants.config.objective = Objective::Regression
+    });
+    assert_has(&number, "has `many`: it is no number (for classes");
     let scale = line("x,class\n1,3\n", &|wants| {
-        wants.scale.insert("y".to_owned(), [0.0, 1.0]);
+        wants.config.scale.insert("y".to_owned(), [0.0, 1.0]);
     });
     assert!(scale.contains("no column `y` (`task.scale`)"), "{scale}");
     let missing = Wants::of("class", false).read(Path::new("none.csv"));
@@ -233,7 +210,7 @@ fn values_that_do_not_fit_the_configuration_are_named() {
     let (_dir, file) = written("x,class\n1,a\n\u{e9},b\n");
     fs::write(&file, b"x,class\n1,a\n\xff,b\n").unwrap();
     let mut wants = Wants::of("class", false);
-    (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+    (wants.config.categories, wants.config.ignore) = (Vec::new(), Vec::new());
     let line = wants.read(&file).unwrap_err();
     assert!(line.contains("people.csv:3: it is no UTF-8"), "{line}");
 }
@@ -243,7 +220,7 @@ fn a_share_of_the_rows_is_held_out() {
     let rows: String = (0..100).map(|row| format!("{row},{}\n", row % 2)).collect();
     let (_dir, file) = written(&format!("x,class\n{rows}"));
     let mut wants = Wants::of("class", false);
-    (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+    (wants.config.categories, wants.config.ignore) = (Vec::new(), Vec::new());
     let table = wants.read(&file).unwrap();
     let (train, held) = table.split(0.2).unwrap();
     assert_eq!((train.len(), held.len()), (80, 20));
@@ -266,7 +243,7 @@ fn a_share_of_the_rows_is_held_out() {
 
 fn of_class() -> Wants {
     let mut wants = Wants::of("class", false);
-    (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+    (wants.config.categories, wants.config.ignore) = (Vec::new(), Vec::new());
     wants
 }
 
@@ -291,10 +268,7 @@ fn tables_are_read_as_spreadsheets_write_them() {
     }
     let (_dir, file) = written("sep=;\nx;class\n1;a\noak;b\n");
     let line = of_class().read(&file).unwrap_err();
-    assert!(
-        line.contains("people.csv:4: column `x` has `oak`"),
-        "{line}"
-    );
+    assert_has(&line, "people.csv:4: column `x` has `oak`");
 }
 
 #[test]
@@ -317,10 +291,7 @@ fn a_folder_has_all_its_tables_whatever_the_case_of_their_names() {
     assert_eq!(*table.targets(), expected);
     fs::write(dir.path().join("e.csv.gz"), b"\x1f\x8b\x08").unwrap();
     let line = of_class().read(dir.path()).unwrap_err();
-    assert!(
-        line.contains("e.csv.gz: this is gzip, not a table"),
-        "{line}"
-    );
+    assert_has(&line, "e.csv.gz: this is gzip, not a table");
 }
 
 #[test]
@@ -330,7 +301,7 @@ fn cells_that_mean_nothing_are_empty_and_the_advice_says_how() {
     assert!(line.contains(":3: column `x` has `NA`"), "{line}");
     assert!(line.contains("write `task.missing = [\"NA\"]`"), "{line}");
     let mut wants = of_class();
-    wants.missing = vec!["NA".to_owned(), "?".to_owned()];
+    wants.config.missing = vec!["NA".to_owned(), "?".to_owned()];
     let table = wants.read(&file).unwrap();
     for at in 1..4 {
         assert_eq!(row(&table, at), [0.0, 1.0]);

@@ -1,7 +1,7 @@
 //! GPT-2.
 
 use super::parts::{LayerNorm, Maker, Projection, Table, linear};
-use super::shape::Gpt2Shape;
+use super::shape::CausalShape;
 use crate::model::attention::attention;
 use crate::{Segments, fused};
 use burn::module::Module;
@@ -51,7 +51,7 @@ struct Feed {
 }
 
 impl Gpt2 {
-    pub(super) fn zeros(shape: &Gpt2Shape, make: &Maker<'_>) -> Self {
+    pub(super) fn zeros(shape: &CausalShape, make: &Maker<'_>) -> Self {
         let output = || make.linear("lm_head", shape.width, shape.vocabulary);
         Self {
             transformer: Decoder {
@@ -87,8 +87,8 @@ impl Gpt2 {
 }
 
 impl Gpt2Block {
-    fn zeros(shape: &Gpt2Shape, make: &Maker<'_>) -> Self {
-        let Gpt2Shape { width, hidden, .. } = *shape;
+    fn zeros(shape: &CausalShape, make: &Maker<'_>) -> Self {
+        let CausalShape { width, hidden, .. } = *shape;
         Self {
             ln_1: LayerNorm::new(make, width, shape.eps),
             attn: JointAttention {

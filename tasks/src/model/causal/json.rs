@@ -1,7 +1,7 @@
 //! `config.json` of a Hugging Face directory: reads the sizes of a model, and writes them.
 
 use super::rope::{Rope, Stretch};
-use super::shape::{CausalShape, Gpt2Shape, LlamaShape};
+use super::shape::{CausalShape, Family, LlamaHeads};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -54,8 +54,8 @@ pub fn read_shape(dir: &Path) -> Result<CausalShape, ModelDirError> {
 fn parse(object: &Map<String, Value>) -> Result<CausalShape, String> {
     let keys = Keys(object);
     match keys.text("model_type")? {
-        Some("llama") => Ok(CausalShape::Llama(llama(&keys)?)),
-        Some("gpt2") => Ok(CausalShape::Gpt2(gpt2(&keys)?)),
+        Some("llama") => llama(&keys),
+        Some("gpt2") => gpt2(&keys),
         Some(other) => Err(format!(
             "`model_type` is \"{other}\", which is not implemented (\"llama\" and \"gpt2\" are)"
         )),
@@ -63,7 +63,7 @@ fn parse(object: &Map<String, Value>) -> Result<CausalShape, String> {
     }
 }
 
-fn llama(keys: &Keys<'_>) -> Result<LlamaShape, String> {
+fn llama(keys: &Keys<'_>) -> Result<CausalShape, String> {
     keys.only("hidden_act", &json!("silu"))?;
     keys.only("attention_bias", &json!(false))?;
     keys.only("mlp_bias", &json!(false))?;
@@ -80,17 +80,19 @@ fn llama(keys: &Keys<'_>) -> Result<LlamaShape, String> {
             "the size of a head is {head_width}, it must be even"
         ));
     }
-    Ok(LlamaShape {
+    Ok(CausalShape {
         vocabulary: keys.size("vocab_size")?,
         width,
         hidden: keys.size("intermediate_size")?,
         layers: keys.size("num_hidden_layers")?,
         heads,
-        kv_heads,
-        head_width,
         positions: keys.size_or("max_position_embeddings", 2048)?,
         eps: keys.positive_or("rms_norm_eps", 1e-6)?,
-        rope: rope(keys)?,
+        family: Family::Llama(LlamaHeads {
+            kv_heads,
+            head_width,
+            rope: rope(keys)?,
+        }),
         tied: keys.flag_or("tie_word_embeddings", false)?,
     })
 }
@@ -133,7 +135,7 @@ fn rope(keys: &Keys<'_>) -> Result<Rope, String> {
     Ok(Rope { theta, stretch })
 }
 
-fn gpt2(keys: &Keys<'_>) -> Result<Gpt2Shape, String> {
+fn gpt2(keys: &Keys<'_>) -> Result<CausalShape, String> {
     let act = keys.text("activation_function")?.unwrap_or("gelu_new");
     if !matches!(act, "gelu_new" | "gelu_pytorch_tanh") {
         return Err(format!(
@@ -149,7 +151,8 @@ fn gpt2(keys: &Keys<'_>) -> Result<Gpt2Shape, String> {
             "`n_head` = {heads} does not divide `n_embd` = {width}"
         ));
     }
-    Ok(Gpt2Shape {
+    Ok(CausalShape {
+        family: Family::Gpt2,
         vocabulary: keys.size("vocab_size")?,
         width,
         hidden: keys.size_or("n_inner", 4 * width)?,
@@ -210,7 +213,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Refuses what is not implemented.
+    /// Refuses any value of a key but the implemented one.
     fn only(&self, key: &str, implemented: &Value) -> Result<(), String> {
         match self.get(key) {
             Some(value) if value != implemented => Err(format!(
@@ -223,23 +226,23 @@ impl<'a> Keys<'a> {
 
 /// `config.json` of a model with these sizes, as `transformers` 5 reads it; 4 reads it too unless
 /// positions are stretched.
-pub fn shape_json(shape: &CausalShape) -> Value {
-    match shape {
-        CausalShape::Llama(s) => {
-            let rope = rope_json(&s.rope);
+pub fn shape_json(s: &CausalShape) -> Value {
+    match &s.family {
+        Family::Llama(heads) => {
+            let rope = rope_json(&heads.rope);
             json!({
                 "architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": "float32",
                 "attention_bias": false, "mlp_bias": false, "hidden_act": "silu",
                 "vocab_size": s.vocabulary, "hidden_size": s.width,
                 "intermediate_size": s.hidden, "num_hidden_layers": s.layers,
-                "num_attention_heads": s.heads, "num_key_value_heads": s.kv_heads,
-                "head_dim": s.head_width, "max_position_embeddings": s.positions,
+                "num_attention_heads": s.heads, "num_key_value_heads": heads.kv_heads,
+                "head_dim": heads.head_width, "max_position_embeddings": s.positions,
                 "rms_norm_eps": s.eps, "tie_word_embeddings": s.tied,
-                "rope_theta": s.rope.theta, "rope_parameters": rope,
+                "rope_theta": heads.rope.theta, "rope_parameters": rope,
                 "bos_token_id": null, "eos_token_id": null,
             })
         }
-        CausalShape::Gpt2(s) => json!({
+        Family::Gpt2 => json!({
             "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "dtype": "float32",
             "activation_function": "gelu_new", "vocab_size": s.vocabulary, "n_embd": s.width,
             "n_inner": s.hidden, "n_layer": s.layers, "n_head": s.heads,
@@ -295,8 +298,8 @@ mod tests {
 
     #[test]
     fn the_angles_of_both_generations_of_files_are_read() {
-        let theta = |value| match read(value) {
-            Ok(CausalShape::Llama(shape)) => shape.rope,
+        let theta = |value| match read(value).map(|shape| shape.family) {
+            Ok(Family::Llama(heads)) => heads.rope,
             other => panic!("{other:?}"),
         };
         let plain = |theta| Rope {

@@ -2,7 +2,7 @@
 
 use super::parts::{Maker, Projection, RmsNorm, Table, linear};
 use super::rope::{Rope, rotate};
-use super::shape::LlamaShape;
+use super::shape::{CausalShape, LlamaHeads};
 use crate::model::attention::attention;
 use crate::{Segments, fused};
 use burn::module::Module;
@@ -65,18 +65,18 @@ struct Pass {
 }
 
 impl Llama {
-    pub(super) fn zeros(shape: &LlamaShape, make: &Maker<'_>) -> Self {
+    pub(super) fn zeros(shape: &CausalShape, heads: &LlamaHeads, make: &Maker<'_>) -> Self {
         let output = || make.linear("lm_head", shape.width, shape.vocabulary);
         Self {
             model: Decoder {
                 embed_tokens: make.table(shape.vocabulary, shape.width),
                 layers: (0..shape.layers)
-                    .map(|_| LlamaBlock::zeros(shape, make))
+                    .map(|_| LlamaBlock::zeros(shape, heads, make))
                     .collect(),
                 norm: RmsNorm::new(make, shape.width, shape.eps),
             },
             lm_head: (!shape.tied).then(output),
-            rope: shape.rope.clone(),
+            rope: heads.rope.clone(),
         }
     }
 
@@ -101,10 +101,10 @@ impl Llama {
 }
 
 impl LlamaBlock {
-    fn zeros(shape: &LlamaShape, make: &Maker<'_>) -> Self {
-        let LlamaShape { width, hidden, .. } = *shape;
-        let queries = shape.heads * shape.head_width;
-        let others = shape.kv_heads * shape.head_width;
+    fn zeros(shape: &CausalShape, heads: &LlamaHeads, make: &Maker<'_>) -> Self {
+        let CausalShape { width, hidden, .. } = *shape;
+        let queries = shape.heads * heads.head_width;
+        let others = heads.kv_heads * heads.head_width;
         Self {
             input_layernorm: RmsNorm::new(make, width, shape.eps),
             self_attn: GroupedAttention {
@@ -112,8 +112,8 @@ impl LlamaBlock {
                 k_proj: make.linear("k_proj", width, others),
                 v_proj: make.linear("v_proj", width, others),
                 o_proj: make.linear("o_proj", queries, width),
-                kv_heads: shape.kv_heads,
-                head_width: shape.head_width,
+                kv_heads: heads.kv_heads,
+                head_width: heads.head_width,
             },
             post_attention_layernorm: RmsNorm::new(make, width, shape.eps),
             mlp: GatedFeed {

@@ -16,7 +16,7 @@ pub use llama::Llama;
 pub use parts::Lora;
 pub(crate) use parts::initial;
 pub use rope::{Rope, Stretch};
-pub use shape::{CausalShape, Gpt2Shape, LlamaShape};
+pub use shape::{CausalShape, Family, LlamaHeads};
 
 use crate::Segments;
 use burn::module::Module;
@@ -36,9 +36,9 @@ impl CausalLm {
     /// All parameters zero. With `lora` only the adapters are trained.
     pub fn zeros(shape: &CausalShape, lora: Option<&Lora>, device: &Device) -> Self {
         let make = Maker { lora, device };
-        match shape {
-            CausalShape::Llama(shape) => Self::Llama(Llama::zeros(shape, &make)),
-            CausalShape::Gpt2(shape) => Self::Gpt2(Gpt2::zeros(shape, &make)),
+        match &shape.family {
+            Family::Llama(heads) => Self::Llama(Llama::zeros(shape, heads, &make)),
+            Family::Gpt2 => Self::Gpt2(Gpt2::zeros(shape, &make)),
         }
     }
 

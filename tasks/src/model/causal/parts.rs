@@ -201,12 +201,12 @@ pub(crate) fn initial(
         _ if ends(&["norm.weight", "ln_1.weight", "ln_2.weight", "ln_f.weight"])
             || ends(&["layernorm.weight"]) =>
         {
-            return rng::ones(values);
+            return values.fill(1.0);
         }
-        _ => return rng::zeros(values),
+        _ => return values.fill(0.0),
     };
     if ends(&["lora_b.weight"]) {
-        return rng::zeros(values);
+        return values.fill(0.0);
     }
     if ends(&["lora_a.weight"]) {
         // PyTorch's default: uniform in (-1 / sqrt(input), 1 / sqrt(input)).

@@ -10,20 +10,8 @@ fn a_daemon_with_a_name_is_called_by_it_and_its_id_stands_where_something_is_to_
     case.waits(Wait::Contributions, &[CAROL]);
     let claim = |peer, name: &str| SeenVitals {
         vitals: Vitals {
-            peer,
-            sequence: 1,
-            unix_ms: 1000,
             name: DaemonName::new(name).ok(),
-            version: "0.1.0".to_owned(),
-            round: Round(41),
-            phase: Phase::Exchange,
-            waiting: None,
-            steps_per_s: None,
-            loss: None,
-            accuracy: None,
-            last_round: None,
-            memory: None,
-            saved_round: None,
+            ..crate::tests::vitals(peer, 41, Phase::Exchange)
         },
         age: Duration::ZERO,
     };

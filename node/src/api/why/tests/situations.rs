@@ -59,7 +59,7 @@ enum Step {
     Saved(u64),
     Paused,
     Merging,
-    /// Whether another daemon with this identity is heard.
+    /// Another daemon with this identity is heard, or no longer.
     Elsewhere(bool),
     /// Carol's loss of this round, which this daemon trained, is this far from this daemon's own.
     TrainsLike(u64, f64),
@@ -217,20 +217,11 @@ fn trained(round: u64, loss: f64) -> Event {
 /// What a daemon that has trained a round says of itself.
 fn says(peer: PeerId, round: u64, loss: f64) -> SeenVitals {
     let vitals = Vitals {
-        peer,
         sequence: round,
         unix_ms: 0,
-        name: None,
         version: "1.0.0".to_owned(),
-        round: Round(round),
-        phase: Phase::Exchange,
-        waiting: None,
-        steps_per_s: None,
         loss: Vitals::loss(loss),
-        accuracy: None,
-        last_round: None,
-        memory: None,
-        saved_round: None,
+        ..crate::tests::vitals(peer, round, Phase::Exchange)
     };
     let age = Duration::ZERO;
     SeenVitals { vitals, age }
@@ -268,8 +259,8 @@ fn told(step: Step, round: Round) -> Event {
     }
 }
 
-/// What happens, and what is to be said: the state, the troubles, something that `why` says, and whether there is
-/// something to do although nothing is wrong.
+/// The beginning, the events, and the expectations: the state, the troubles, a part of the answer of `why`, and
+/// `true` if that answer asks to act.
 type Situation = (
     From,
     &'static [Step],
@@ -343,7 +334,7 @@ const OF_OTHERS: &[Situation] = &[
     (From::Round9, &[Lied, Dismissed(CAROL)], "training", &[], TRAINS, false),
 ];
 
-/// This daemon is out, or what it does is of no use.
+/// This daemon is out, or its work is of no use.
 #[rustfmt::skip]
 const OF_ITSELF: &[Situation] = &[
     (From::Round9, &[RefusedBy(Refusal::Revoked), LeftInOrder(BOB), LeftInOrder(CAROL)], "revoked", &[Kind::Revoked], THROWN_OUT, true),
@@ -417,7 +408,7 @@ fn check((from, steps, state, troubles, says, todo): &Situation) {
     }
 }
 
-/// Every answer begins with what is grave, and none says that there is nothing to do.
+/// Every answer begins with the grave troubles, and asks to act while there is a trouble.
 fn leads_with_what_is_grave(facts: &Facts<'_>, name: &str) {
     let status = facts.status;
     let grave = status

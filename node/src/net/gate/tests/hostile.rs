@@ -28,7 +28,7 @@ const LINKS: usize = 64;
 /// What they may cost the daemon.
 const COST_MAX: u64 = 16 << 20;
 
-/// Streams that each of them opens, and what it tries to write at once.
+/// Streams that each of them opens, and the bytes that it tries to write at once.
 const STREAMS: usize = 200;
 const BYTES: usize = 256 << 10;
 
@@ -71,7 +71,7 @@ async fn a_daemon_in_a_process_of_its_own() {
     }
 }
 
-/// The daemon's process, and what it says.
+/// The daemon's process, and its output.
 struct Daemon {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -139,7 +139,7 @@ fn transport(over_quic: bool) -> Boxed<(PeerId, StreamMuxerBox)> {
 enum Stranger {
     /// It opens no stream.
     Silent,
-    /// It fills what it gets.
+    /// It fills every stream that it gets.
     Flooding,
 }
 

@@ -9,8 +9,8 @@
 //! 1. **Vote.** A member votes once in a ballot. Q equal votes of one ballot are a *certificate*.
 //! 2. **Decide.** Equal votes of all m seats in ballot zero decide. So do Q *locks*: a member signs
 //!    a lock once it has a certificate of a ballot that is not below its promise.
-//! 3. **Promise.** A member that promises a ballot votes and locks in no lower one. The promise says
-//!    what it voted for in ballot zero, and its highest certificate.
+//! 3. **Promise.** A member that promises a ballot votes and locks in no lower one. The promise names
+//!    its vote in ballot zero, and its highest certificate.
 //! 4. **Choose.** The coordinator of a higher ballot needs Q promises. The value of the highest
 //!    certificate among them must be proposed; without one, the value that at least Q - k of them
 //!    voted for in ballot zero; without that, any value may be.
@@ -31,7 +31,7 @@
 //! phases); Martin and Alvisi 2006, "Fast Byzantine Consensus" (deciding on equal votes of all);
 //! Lamport 2001, "Paxos Made Simple" (promises).
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::{SortedMap, SortedSet};
 
 /// Sizes of a group, of its quorum, and of the liars that it survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) struct Certificate<V, S> {
     pub(super) ballot: u8,
     pub(super) value: V,
     /// The signatures, by member.
-    pub(super) votes: BTreeMap<usize, S>,
+    pub(super) votes: SortedMap<usize, S>,
 }
 
 /// The values that a ballot may propose.
@@ -74,7 +74,7 @@ pub(super) enum Choice<V> {
 /// What follows from promises, by member; `None` where they are less than a quorum.
 pub(super) fn choose<V: Ord + Clone>(
     terms: Terms,
-    claims: &BTreeMap<usize, Claim<V>>,
+    claims: &SortedMap<usize, Claim<V>>,
 ) -> Option<Choice<V>> {
     if claims.len() < terms.quorum {
         return None;
@@ -83,7 +83,7 @@ pub(super) fn choose<V: Ord + Clone>(
     if let Some((_, value)) = certified.max_by_key(|(ballot, _)| *ballot) {
         return Some(Choice::Must(value.clone()));
     }
-    let mut votes: BTreeMap<&V, usize> = BTreeMap::new();
+    let mut votes: SortedMap<&V, usize> = SortedMap::new();
     for value in claims.values().filter_map(|claim| claim.zero.as_ref()) {
         *votes.entry(value).or_default() += 1;
     }
@@ -103,7 +103,7 @@ pub(super) fn choose<V: Ord + Clone>(
 pub(super) fn justified<V: Ord + Clone, S>(
     terms: Terms,
     ballot: u8,
-    claims: &BTreeMap<usize, Claim<V>>,
+    claims: &SortedMap<usize, Claim<V>>,
     certificate: Option<&Certificate<V, S>>,
 ) -> Option<Choice<V>> {
     let named = claims.values().filter_map(|claim| claim.highest.as_ref());
@@ -125,7 +125,7 @@ pub(super) fn justified<V: Ord + Clone, S>(
 }
 
 /// Signed statements of one ballot, by member.
-type Signed<V, S> = BTreeMap<usize, (V, S)>;
+type Signed<V, S> = SortedMap<usize, (V, S)>;
 
 /// Why a value is decided: equal votes of all members in ballot zero, or locks of a quorum.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ pub(super) struct Decision<V, S> {
     /// The signatures are of locks; otherwise they are of votes.
     pub(super) locked: bool,
     /// The signatures, by member.
-    pub(super) signatures: BTreeMap<usize, S>,
+    pub(super) signatures: SortedMap<usize, S>,
 }
 
 /// Statements that one member has signed and heard in one decision. `V` is a value, `S` a signature.
@@ -145,11 +145,11 @@ pub(super) struct Ledger<V, S> {
     /// This member votes and locks in no ballot below.
     promised: u8,
     /// This member's votes.
-    voted: BTreeMap<u8, V>,
+    voted: SortedMap<u8, V>,
     /// The highest ballot in which this member has locked.
     locked: Option<u8>,
-    votes: BTreeMap<u8, Signed<V, S>>,
-    locks: BTreeMap<u8, Signed<V, S>>,
+    votes: SortedMap<u8, Signed<V, S>>,
+    locks: SortedMap<u8, Signed<V, S>>,
     highest: Option<Certificate<V, S>>,
 }
 
@@ -158,10 +158,10 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         Self {
             terms,
             promised: 0,
-            voted: BTreeMap::new(),
+            voted: SortedMap::new(),
             locked: None,
-            votes: BTreeMap::new(),
-            locks: BTreeMap::new(),
+            votes: SortedMap::new(),
+            locks: SortedMap::new(),
             highest: None,
         }
     }
@@ -205,7 +205,7 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
     pub(super) fn heard_vote(&mut self, from: usize, ballot: u8, value: V, signature: S) {
         note(&mut self.votes, from, ballot, &value, signature);
         let votes = self.votes.get(&ballot).into_iter().flatten();
-        let equal: BTreeMap<usize, S> = votes
+        let equal: SortedMap<usize, S> = votes
             .filter(|(_, (voted, _))| *voted == value)
             .map(|(member, (_, signature))| (*member, signature.clone()))
             .collect();
@@ -286,7 +286,7 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
     }
 
     /// The votes of a ballot, by member, if they are not all for one value.
-    pub(super) fn split(&self, ballot: u8) -> Option<&BTreeMap<usize, (V, S)>> {
+    pub(super) fn split(&self, ballot: u8) -> Option<&SortedMap<usize, (V, S)>> {
         let votes = self.votes.get(&ballot)?;
         let mut values = votes.values().map(|(value, _)| value);
         let first = values.next()?;
@@ -297,7 +297,7 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
     pub(super) fn voters_for(&self, value: &V) -> impl Iterator<Item = usize> {
         let votes = self.votes.values().flatten();
         let equal = votes.filter(move |(_, (voted, _))| voted == value);
-        let voters: BTreeSet<usize> = equal.map(|(member, _)| *member).collect();
+        let voters: SortedSet<usize> = equal.map(|(member, _)| *member).collect();
         voters.into_iter()
     }
 
@@ -323,7 +323,7 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
 
 /// Counts the first statement of a member in a ballot.
 fn note<V: Ord + Clone, S>(
-    all: &mut BTreeMap<u8, Signed<V, S>>,
+    all: &mut SortedMap<u8, Signed<V, S>>,
     from: usize,
     ballot: u8,
     value: &V,
@@ -339,8 +339,8 @@ fn note<V: Ord + Clone, S>(
 fn equal<V: Ord + Clone, S: Clone>(
     said: &Signed<V, S>,
     quorum: usize,
-) -> Option<(V, BTreeMap<usize, S>)> {
-    let mut by_value: BTreeMap<&V, BTreeMap<usize, S>> = BTreeMap::new();
+) -> Option<(V, SortedMap<usize, S>)> {
+    let mut by_value: SortedMap<&V, SortedMap<usize, S>> = SortedMap::new();
     for (member, (value, signature)) in said {
         let equal = by_value.entry(value).or_default();
         equal.insert(*member, signature.clone());

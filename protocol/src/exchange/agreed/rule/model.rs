@@ -8,7 +8,7 @@
 //! Bounded: ballots zero and one, two values. Members that behave alike are the same state.
 
 use super::{Choice, Claim, Terms, choose};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::{SortedMap, SortedSet};
 
 const HONEST: usize = 3;
 const BALLOTS: usize = 2;
@@ -20,7 +20,7 @@ const TERMS: Terms = Terms {
 };
 
 type Value = u8;
-type Claims = BTreeMap<usize, Claim<Value>>;
+type Claims = SortedMap<usize, Claim<Value>>;
 /// Which value a ballot may propose.
 type Chooses = fn(Terms, &Claims) -> Option<Choice<Value>>;
 /// A certificate: its ballot and value.
@@ -39,8 +39,8 @@ struct Honest {
 type State = [Honest; HONEST];
 
 /// Certificates that the votes of the honest and any vote of the liar make.
-fn certificates(state: &State) -> BTreeSet<Certified> {
-    let mut all = BTreeSet::new();
+fn certificates(state: &State) -> SortedSet<Certified> {
+    let mut all = SortedSet::new();
     for ballot in 0..BALLOTS {
         for value in 0..VALUES {
             let votes = state.iter().filter(|h| h.votes[ballot] == Some(value));
@@ -53,7 +53,7 @@ fn certificates(state: &State) -> BTreeSet<Certified> {
 }
 
 /// Values that some member can take for decided.
-fn decided(state: &State) -> BTreeSet<Value> {
+fn decided(state: &State) -> SortedSet<Value> {
     let by_all = |value| state.iter().all(|h| h.votes[0] == Some(value));
     let by_locks = |value| {
         (0..BALLOTS).any(|ballot| {
@@ -66,14 +66,14 @@ fn decided(state: &State) -> BTreeSet<Value> {
 }
 
 /// Values for which a coordinator that lies can get votes in a ballot.
-fn proposals(state: &State, ballot: u8, chooses: Chooses) -> BTreeSet<Value> {
+fn proposals(state: &State, ballot: u8, chooses: Chooses) -> SortedSet<Value> {
     let below = certificates(state).into_iter().filter(|(b, _)| *b < ballot);
     let certified: Vec<Option<Certified>> = below.map(Some).chain([None]).collect();
     let honest = || {
         let claims = state.iter().map(|h| h.claims[usize::from(ballot)].clone());
         claims.enumerate()
     };
-    let mut all = BTreeSet::new();
+    let mut all = SortedSet::new();
     for subset in 0..1u8 << HONEST {
         let told: Claims = honest()
             .filter(|(member, _)| subset >> member & 1 == 1)
@@ -157,7 +157,7 @@ fn steps(state: &State, chooses: Chooses) -> Vec<State> {
 /// Goes through all states; a fork if there is one, otherwise the number of states.
 fn explore(chooses: Chooses, most: usize) -> Result<usize, State> {
     let start = State::default();
-    let mut seen = BTreeSet::from([start.clone()]);
+    let mut seen = SortedSet::from([start.clone()]);
     let mut open = vec![start];
     while let Some(state) = open.pop() {
         if decided(&state).len() > 1 {
@@ -176,7 +176,7 @@ fn explore(chooses: Chooses, most: usize) -> Result<usize, State> {
 /// The rule without its second step: only certificates bind.
 pub(super) fn without_the_second_step<V: Ord + Clone>(
     terms: Terms,
-    claims: &BTreeMap<usize, Claim<V>>,
+    claims: &SortedMap<usize, Claim<V>>,
 ) -> Option<Choice<V>> {
     let certified = claims.values().any(|claim| claim.highest.is_some());
     match choose(terms, claims) {
@@ -188,7 +188,7 @@ pub(super) fn without_the_second_step<V: Ord + Clone>(
 /// A member that votes for whatever the coordinator proposes.
 pub(super) fn whatever_is_proposed<V: Ord + Clone>(
     _: Terms,
-    _: &BTreeMap<usize, Claim<V>>,
+    _: &SortedMap<usize, Claim<V>>,
 ) -> Option<Choice<V>> {
     Some(Choice::Free)
 }

@@ -5,15 +5,15 @@
 use super::model::{whatever_is_proposed, without_the_second_step};
 use super::{Certificate, Choice, Claim, Ledger, Terms, choose, justified};
 use crate::plan::quorum;
+use crate::sorted::{SortedMap, SortedSet};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
-use std::collections::{BTreeMap, BTreeSet};
 
 const VALUES: u64 = 3;
 const BALLOTS_MAX: u64 = 5;
 
 type Value = u64;
-type Claims = BTreeMap<usize, Claim<Value>>;
+type Claims = SortedMap<usize, Claim<Value>>;
 type Certified = Certificate<Value, ()>;
 /// What a member takes for justified.
 type Accepts = fn(Terms, u8, &Claims, Option<&Certified>) -> Option<Choice<Value>>;
@@ -28,7 +28,7 @@ struct World {
     honest: Vec<Ledger<Value, ()>>,
     votes: Vec<Said>,
     locks: Vec<Said>,
-    promises: BTreeMap<u8, Claims>,
+    promises: SortedMap<u8, Claims>,
     /// Of 16 values that are drawn, how many are the one that suits the liars best.
     usual: u64,
     ballots: u64,
@@ -56,7 +56,7 @@ impl World {
             honest,
             votes: Vec::new(),
             locks: Vec::new(),
-            promises: BTreeMap::new(),
+            promises: SortedMap::new(),
             usual,
             ballots,
         }
@@ -148,7 +148,7 @@ impl World {
         let equal = |(_, b, v): &&Said| *b == ballot && *v == value;
         let honest = self.votes.iter().filter(equal).map(|(from, ..)| *from);
         let liars = self.honest.len()..self.terms.members;
-        let votes: BTreeMap<usize, ()> = honest.chain(liars).map(|m| (m, ())).collect();
+        let votes: SortedMap<usize, ()> = honest.chain(liars).map(|m| (m, ())).collect();
         let certificate = Certificate {
             ballot,
             value,
@@ -193,7 +193,7 @@ impl World {
     }
 
     /// Values that somebody can take for decided, whatever the liars sign.
-    fn decided(&self) -> BTreeSet<Value> {
+    fn decided(&self) -> SortedSet<Value> {
         let all = |value: &Value| {
             let equal = self.votes.iter().filter(|(_, b, v)| (*b, v) == (0, value));
             equal.count() == self.honest.len()
@@ -265,7 +265,7 @@ fn check(seeds: core::ops::Range<u64>) {
         if world.honest.len() >= world.terms.quorum {
             world.go_on();
             let ends = world.honest.iter().map(|l| l.decided().map(|d| d.value));
-            let ends: BTreeSet<Option<Value>> = ends.collect();
+            let ends: SortedSet<Option<Value>> = ends.collect();
             assert_eq!(ends.len(), 1, "seed {seed}: {ends:?}");
             assert!(!ends.contains(&None), "seed {seed} does not go on");
         }

@@ -1,9 +1,9 @@
-//! What is here of one neighbour and one fragment: how far the copy is, and the slices that move
+//! The copy of one neighbour's parameters in one fragment: its progress, and the slices that move
 //! it.
 
 use crate::limits::DIFFERENCES_WAITING_MAX;
+use crate::sorted::SortedMap;
 use crate::{Attempt, Part, Round, SliceId};
-use std::collections::BTreeMap;
 
 /// What an arrived slice means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,14 +27,14 @@ struct Base {
     last: SliceId,
 }
 
-/// What is here of one neighbour.
+/// Progress of one neighbour's copy, and the slices that wait to move it.
 #[derive(Debug, Default)]
 pub(super) struct Copy {
     base: Option<Base>,
     /// A whole copy that waits, and the number of the difference after it.
     whole: Option<(SliceId, u32)>,
     /// Differences that wait, by number.
-    waiting: BTreeMap<u32, SliceId>,
+    waiting: SortedMap<u32, SliceId>,
     /// The share that the neighbour offered last.
     pub(super) share: f64,
     /// Its link is gone, while a mix reads the copy.
@@ -48,8 +48,14 @@ impl Copy {
     pub(super) fn take(&mut self, slice: SliceId, number: u32, share: f64) -> Came {
         let held = self.base.as_ref().map(|base| base.last);
         let whole = self.whole.as_ref().map(|(whole, _)| *whole);
-        let mut here = self.waiting.values().copied().chain(held).chain(whole);
-        if here.any(|known| known == slice) {
+        if self
+            .waiting
+            .values()
+            .copied()
+            .chain(held)
+            .chain(whole)
+            .any(|known| known == slice)
+        {
             return Came::Repeated;
         }
         // The number of a whole copy is that of the difference after it.

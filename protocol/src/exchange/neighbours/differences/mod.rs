@@ -20,8 +20,8 @@
 //!   [`DIFFERENCES_KEPT`] of them for that.
 //! - Where a neighbour lacks an older one, or holds no copy, the sender pushes its copy whole
 //!   (`Part::Aggregate`), with the number of the next difference.
-//! - A receiver that lacks the base of what it holds asks for the whole copy
-//!   ([`PullMessage::Ask`]).
+//! - A receiver without a copy, or without the base of a difference that it holds, asks for the
+//!   whole copy ([`PullMessage::Ask`]).
 //!
 //! **Guarantee.** A copy is bit for bit what its peer's own copy was after some number of differences:
 //! it may be late, or early where the peer is a round ahead, and is never wrong. A mix is a combination of copies whose weights
@@ -43,17 +43,19 @@ use super::mix::{FragmentMix, Mixture};
 use super::pull::PullMessage;
 use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, PushEnd, is_linked, release};
+use super::slices::{self, is_linked, release};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, ExchangeMessage, broke, foreign_message};
+use crate::exchange::{Arrived, ExchangeMessage, PushEnd, broke, foreign_message};
 use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
-use crate::{FragmentId, Order, Part, PeerError, PeerId, SliceId, StoreId, Topology};
+use crate::sorted::{SortedMap, SortedSet};
+use crate::{
+    FragmentId, Order, Part, PeerError, PeerId, SliceId, Source, StoreId, Topology, Unneeded,
+};
 use copy::{Came, Copy};
 use sent::{Made, Sending};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The slices that a mix moves each neighbour's copy by.
-pub(super) type Taken = BTreeMap<PeerId, Vec<SliceId>>;
+pub(super) type Taken = SortedMap<PeerId, Vec<SliceId>>;
 
 /// The rule of differences.
 pub(super) struct Differences {
@@ -61,8 +63,8 @@ pub(super) struct Differences {
     /// The round's partners, each with its share.
     partners: Vec<(PeerId, f64)>,
     sending: Sending,
-    /// What is here of each neighbour.
-    copies: BTreeMap<(FragmentId, PeerId), Copy>,
+    /// State of each neighbour's copy.
+    copies: SortedMap<(FragmentId, PeerId), Copy>,
 }
 
 impl Differences {
@@ -71,7 +73,7 @@ impl Differences {
             topology,
             partners: Vec::new(),
             sending: Sending::default(),
-            copies: BTreeMap::new(),
+            copies: SortedMap::new(),
         }
     }
 
@@ -86,38 +88,38 @@ impl Differences {
         if !self.sending.is_new() {
             mixes.encode(
                 cx,
-                store,
+                Source::Store(store),
                 slice,
                 Made::Difference(self.sending.next(fragment)),
             );
         }
         let untold = |(peer, _): &&(PeerId, f64)| !self.sending.knows(fragment, *peer);
-        let untold: BTreeSet<PeerId> = self.partners.iter().filter(untold).map(|p| p.0).collect();
+        let untold: SortedSet<PeerId> = self.partners.iter().filter(untold).map(|p| p.0).collect();
         if !untold.is_empty() {
             let part = Part::Aggregate;
             let number = self.sending.peek(fragment);
             let slice = SliceId { part, ..slice };
-            mixes.encode(cx, store, slice, Made::Whole(number, untold));
+            mixes.encode(cx, Source::Store(store), slice, Made::Whole(number, untold));
         }
     }
 
     /// Copies that are not needed any more.
     fn end(&self, cx: &mut Context, ended: Vec<((FragmentId, PeerId), Copy)>) {
-        let mut peers = BTreeSet::new();
+        let mut peers = SortedSet::new();
         for ((_, peer), mut copy) in ended {
             release(cx, copy.drop_all());
             peers.insert(peer);
         }
         let kept = |peer: &PeerId| self.copies.keys().any(|(_, id)| id == peer);
         for peer in peers.into_iter().filter(|peer| !kept(peer)) {
-            cx.order(Order::ForgetReplicas { peer });
+            cx.order(Order::Forget(Unneeded::Replicas(peer)));
         }
     }
 
     /// Asks the neighbours of whom a copy has lacked its base since an earlier round.
     fn ask(&self, cx: &mut Context) {
         let lacking = self.copies.iter().filter(|(_, copy)| copy.lacks_base());
-        let peers: BTreeSet<PeerId> = lacking.map(|((_, peer), _)| *peer).collect();
+        let peers: SortedSet<PeerId> = lacking.map(|((_, peer), _)| *peer).collect();
         let round = cx.round;
         for peer in peers.into_iter().filter(|peer| self.is_partner(*peer)) {
             if is_linked(cx, peer) {
@@ -142,7 +144,7 @@ impl Rule for Differences {
         let partners: Vec<PeerId> = self.partners.iter().map(|(peer, _)| *peer).collect();
         if self.sending.begin(cx, &partners) {
             // No peer holds the copy any more: a new one begins at the parameters.
-            cx.order(Order::ForgetReplicas { peer: cx.me() });
+            cx.order(Order::Forget(Unneeded::Replicas(cx.me())));
         }
         // Beyond a complete view a peer that would be awaited here may push somewhere else.
         let awaited = cx.view.is_complete();

@@ -2,18 +2,19 @@
 //! neighbour is with them.
 
 use crate::core::context::Context;
-use crate::exchange::neighbours::slices::{PushEnd, SliceLedger};
+use crate::exchange::PushEnd;
+use crate::exchange::neighbours::slices::SliceLedger;
 use crate::limits::{DIFFERENCES_KEPT, PUSHES_AT_ONCE_MAX};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{FragmentId, PeerId, PushOutcome, SliceId, SliceMeta, Tag};
-use std::collections::{BTreeMap, BTreeSet};
 
-/// What is being encoded.
+/// An encoding under way.
 #[derive(Clone, Debug)]
 pub(in crate::exchange::neighbours) enum Made {
     /// The difference of this number.
     Difference(u32),
     /// The copy as it is before the difference of this number, for these peers.
-    Whole(u32, BTreeSet<PeerId>),
+    Whole(u32, SortedSet<PeerId>),
 }
 
 fn meta(cx: &Context, bytes: u64, number: u32, share: f64) -> SliceMeta {
@@ -29,12 +30,12 @@ fn meta(cx: &Context, bytes: u64, number: u32, share: f64) -> SliceMeta {
 #[derive(Debug, Default)]
 pub(super) struct Sending {
     /// The number of the next difference of each fragment.
-    next: BTreeMap<FragmentId, u32>,
+    next: SortedMap<FragmentId, u32>,
     /// The last differences of each fragment by number, with their sizes.
-    kept: BTreeMap<(FragmentId, u32), (SliceId, u64)>,
+    kept: SortedMap<(FragmentId, u32), (SliceId, u64)>,
     /// For each neighbour that was told the whole copy: the differences since that are not under
     /// way to it and have not arrived.
-    told: BTreeMap<PeerId, BTreeMap<FragmentId, BTreeSet<u32>>>,
+    told: SortedMap<PeerId, SortedMap<FragmentId, SortedSet<u32>>>,
     /// Pushes under way, each with its number.
     ledger: SliceLedger<u32>,
     /// Set in the round in which a new copy begins.
@@ -80,7 +81,7 @@ impl Sending {
         due.is_some_and(|due| self.keeps(fragment, due))
     }
 
-    fn keeps(&self, fragment: FragmentId, numbers: &BTreeSet<u32>) -> bool {
+    fn keeps(&self, fragment: FragmentId, numbers: &SortedSet<u32>) -> bool {
         let mut numbers = numbers.iter();
         numbers.all(|number| self.kept.contains_key(&(fragment, *number)))
     }
@@ -110,7 +111,7 @@ impl Sending {
             (Made::Whole(number, to), Some(bytes)) => {
                 for (peer, share) in partners.iter().filter(|(peer, _)| to.contains(peer)) {
                     let told = self.told.entry(*peer).or_default();
-                    told.insert(fragment, BTreeSet::new());
+                    told.insert(fragment, SortedSet::new());
                     let meta = meta(cx, bytes, number, *share);
                     self.ledger.push(cx, *peer, slice, meta, number);
                 }

@@ -2,14 +2,15 @@
 
 use super::parts::Parts;
 use crate::core::context::Context;
+use crate::exchange::PushEnd;
 use crate::exchange::neighbours::pull::PullMessage;
-use crate::exchange::neighbours::slices::{PushEnd, SliceLedger, release};
+use crate::exchange::neighbours::slices::{SliceLedger, release};
 use crate::limits::GROUP_MEANS_MAX;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Attempt, Done, FragmentId, Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId,
-    SliceMeta, StoreId, Tag, WorkError,
+    Attempt, Combination, Done, FragmentId, Order, OrderId, Part, PeerId, Piece, PushOutcome,
+    Round, SliceId, SliceMeta, Source, StoreId, Tag, WorkError,
 };
-use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a mean is pushed again at most to a member that asks for it.
 const AGAIN_MAX: u8 = 1;
@@ -46,15 +47,15 @@ pub(super) enum Stage {
 struct Mean {
     stage: Stage,
     /// Members that were asked for their part.
-    asked: BTreeSet<PeerId>,
+    asked: SortedSet<PeerId>,
     /// Members whose part is not here, perhaps this peer itself.
-    awaited: BTreeSet<PeerId>,
-    /// What is summed.
-    parts: BTreeMap<PeerId, SliceId>,
+    awaited: SortedSet<PeerId>,
+    /// The parts that are summed.
+    parts: SortedMap<PeerId, SliceId>,
     /// Once it is made, whose parameters of which round are in it.
-    rounds: BTreeMap<PeerId, Round>,
+    rounds: SortedMap<PeerId, Round>,
     /// Who asked for it.
-    askers: BTreeSet<PeerId>,
+    askers: SortedSet<PeerId>,
 }
 
 /// A mean for this peer itself, or for a member.
@@ -83,7 +84,7 @@ impl Made {
 /// All means that this peer makes or keeps.
 #[derive(Debug, Default)]
 pub(super) struct Means {
-    means: BTreeMap<Key, Mean>,
+    means: SortedMap<Key, Mean>,
     /// Means under way.
     ledger: SliceLedger<()>,
 }
@@ -150,9 +151,9 @@ impl Means {
             stage: Stage::Gathering,
             asked: others.iter().copied().collect(),
             awaited: waited.chain([cx.me()]).collect(),
-            parts: BTreeMap::new(),
-            rounds: BTreeMap::new(),
-            askers: BTreeSet::new(),
+            parts: SortedMap::new(),
+            rounds: SortedMap::new(),
+            askers: SortedSet::new(),
         };
         self.means.insert(key, mean);
         for peer in others {
@@ -177,7 +178,7 @@ impl Means {
     }
 
     /// Releases parts of others that no mean needs.
-    fn release_parts(&self, cx: &mut Context, parts: BTreeMap<PeerId, SliceId>) {
+    fn release_parts(&self, cx: &mut Context, parts: SortedMap<PeerId, SliceId>) {
         let me = cx.me();
         let others = parts.into_iter().filter(|(peer, _)| *peer != me);
         let free = others.map(|(_, slice)| slice);
@@ -195,7 +196,7 @@ impl Means {
         parts: &Parts,
     ) {
         let Some(mean) = self.means.get_mut(&key) else {
-            tell_none(cx, key, &mut BTreeSet::from([from]));
+            tell_none(cx, key, &mut SortedSet::from([from]));
             return;
         };
         let again = !mean.askers.insert(from);
@@ -290,15 +291,17 @@ impl Means {
         }
         let inputs = mean.parts.values().map(|slice| (*slice, 1.0));
         // One right after the other, so nothing else takes the place of the sum in between.
-        let reduce = cx.order(Order::Reduce {
-            fragment,
-            shard: 0,
-            of: 1,
-            inputs: inputs.collect(),
+        let reduce = cx.order(Order::Combine {
+            piece: Piece::whole(fragment),
+            how: Combination::Reduce(inputs.collect()),
         });
         let slice = mean_slice(cx, key);
         let (store, of) = (StoreId::Shard(0), 1);
-        let encode = cx.order(Order::Encode { store, slice, of });
+        let encode = cx.order(Order::Encode {
+            slice,
+            of,
+            from: Source::Store(store),
+        });
         mean.stage = Stage::Summing {
             reduce,
             encode,
@@ -381,7 +384,7 @@ impl Means {
     fn leave_out(
         &self,
         cx: &mut Context,
-        parts: &mut BTreeMap<PeerId, SliceId>,
+        parts: &mut SortedMap<PeerId, SliceId>,
         error: &WorkError,
     ) {
         let out = match error {
@@ -464,7 +467,7 @@ fn ask(cx: &mut Context, peer: PeerId, (fragment, round): Key) {
 }
 
 /// Tells those that asked that there is no mean.
-fn tell_none(cx: &mut Context, (fragment, round): Key, askers: &mut BTreeSet<PeerId>) {
+fn tell_none(cx: &mut Context, (fragment, round): Key, askers: &mut SortedSet<PeerId>) {
     for peer in std::mem::take(askers) {
         cx.send(peer, PullMessage::NoMean { round, fragment });
     }

@@ -21,7 +21,7 @@
 //! A peer makes means while it trains: nothing here needs the trainer. Questions drive all of it. A
 //! member asks again after each quarter of the usual wait, and the maker then asks again for parts
 //! that are not here; past half of its time a member says that it cannot wait for more, and the mean
-//! is that of what is here. So a maker needs no clock, and lost messages cost a quarter each. A
+//! is that of the parts that are here. So a maker needs no clock, and lost messages cost a quarter each. A
 //! maker keeps its last [`GROUP_MEANS_MAX`](crate::limits::GROUP_MEANS_MAX) means of a fragment for
 //! members that are late.
 //!
@@ -52,20 +52,20 @@ use super::mix::{FragmentMix, Mixture};
 use super::pull::PullMessage;
 use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, PushEnd, release};
+use super::slices::{self, release};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, ExchangeMessage, broke, foreign_message, foreign_tag};
+use crate::exchange::{Arrived, ExchangeMessage, PushEnd, broke, foreign_message, foreign_tag};
 use crate::limits::VIEW_PEERS_MAX;
 use crate::rendezvous::rendezvous;
+use crate::sorted::SortedSet;
 use crate::{
-    Done, Event, OrderId, Part, PeerError, PeerId, PullPlan, Round, SliceId, StoreId, Tag, Time,
-    Topology, Wait,
+    Done, Event, OrderId, Part, PeerError, PeerId, PullPlan, Round, SliceId, Source, StoreId, Tag,
+    Time, Topology, Wait,
 };
 use core::time::Duration;
 use means::{Key, Means, Stage, is_suspected};
 use parts::Parts;
-use std::collections::BTreeSet;
 
 /// A member asks again after this share of the usual wait.
 const AGAIN: u32 = 4;
@@ -78,7 +78,7 @@ const MAKERS: u16 = 128;
 #[derive(Debug, Default)]
 pub(super) struct Sought {
     /// Members that were asked for it.
-    tried: BTreeSet<PeerId>,
+    tried: SortedSet<PeerId>,
     /// Set while this peer makes the mean.
     makes: bool,
     /// The mean, how many are in it, and whether this peer's parameters of the round are.
@@ -247,7 +247,7 @@ impl Rule for GroupMeans {
     fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         for fragment in cx.plan.fragment_ids() {
             let slice = slices::own(cx, fragment);
-            mixes.encode(cx, StoreId::Local, slice, ());
+            mixes.encode(cx, Source::Store(StoreId::Local), slice, ());
             self.parts.begins(slice);
         }
         let mates = self.mates(cx, cx.round);
@@ -257,7 +257,7 @@ impl Rule for GroupMeans {
         for mix in mixes.iter_mut() {
             self.seek(cx, mix, &mates);
         }
-        let makers: BTreeSet<PeerId> = mixes.expected().collect();
+        let makers: SortedSet<PeerId> = mixes.expected().collect();
         let usual = cx.deadlines.allow(Wait::Partners, makers);
         let allowed = if self.bounds.syncs(cx.round) {
             cx.deadlines.ceiling()
@@ -436,7 +436,7 @@ impl Rule for GroupMeans {
         let me = cx.me();
         let got = mixes.iter_mut().filter_map(|mix| mix.own.got.take());
         release(cx, got.map(|(slice, ..)| slice).filter(|s| s.origin != me));
-        cx.waited(Wait::Partners, false);
+        cx.waited(Wait::Partners);
         // One that is behind by more than a mean over all allows has been away, and the others
         // would wait for it in every such round.
         let behind = match self.bounds.sync_every {

@@ -2,11 +2,12 @@
 //! buffer of the paper.
 
 use crate::core::context::Context;
+use crate::exchange::PushEnd;
 use crate::exchange::neighbours::pull::answer;
-use crate::exchange::neighbours::slices::{PushEnd, SliceLedger};
+use crate::exchange::neighbours::slices::SliceLedger;
 use crate::limits::GROUP_MEANS_MAX;
+use crate::sorted::SortedMap;
 use crate::{FragmentId, PeerId, PullPlan, PushOutcome, Round, SliceId};
-use std::collections::BTreeMap;
 
 /// How often a part is pushed again at most for one question.
 const AGAIN_MAX: u8 = 1;
@@ -16,23 +17,23 @@ const AGAIN_MAX: u8 = 1;
 #[derive(Debug)]
 pub(super) struct Parts {
     bounds: PullPlan,
-    newest: BTreeMap<FragmentId, (SliceId, u64)>,
+    newest: SortedMap<FragmentId, (SliceId, u64)>,
     /// Fragments that are being encoded, and in which round.
-    encoding: BTreeMap<FragmentId, Round>,
+    encoding: SortedMap<FragmentId, Round>,
     /// Parts under way, each with the round of the mean that it is for.
     ledger: SliceLedger<Round>,
     /// Who waits for which fragment, for means of which rounds.
-    waiting: BTreeMap<(PeerId, FragmentId), Vec<Round>>,
+    waiting: SortedMap<(PeerId, FragmentId), Vec<Round>>,
 }
 
 impl Parts {
     pub(super) fn new(bounds: PullPlan) -> Self {
         Self {
             bounds,
-            newest: BTreeMap::new(),
-            encoding: BTreeMap::new(),
+            newest: SortedMap::new(),
+            encoding: SortedMap::new(),
             ledger: SliceLedger::default(),
-            waiting: BTreeMap::new(),
+            waiting: SortedMap::new(),
         }
     }
 
@@ -74,8 +75,8 @@ impl Parts {
         self.ledger.release(cx, reads);
     }
 
-    /// What counts in the mean of a round now: what was published last, unless it is too old, or
-    /// what is newer is being encoded.
+    /// This peer's part in the mean of a round: the parameters published last. `None` if there are
+    /// none, if they are too old, or if they are older than the round and newer ones are being encoded.
     pub(super) fn ready(&self, fragment: FragmentId, round: Round) -> Option<(SliceId, u64)> {
         let (slice, bytes) = self.newest.get(&fragment).copied()?;
         let encoding = self.encoding.contains_key(&fragment);

@@ -1,4 +1,4 @@
-//! Means of a group by hand: one peer among four, what it asks, makes and mixes.
+//! Means of a group by hand: one peer among four, its questions, means and mixes.
 
 use super::*;
 use crate::exchange::neighbours::Neighbours;
@@ -8,8 +8,8 @@ use crate::id::tests::peer;
 use crate::limits::GROUP_MEANS_MAX;
 use crate::wire::Message;
 use crate::{
-    Attempt, ExchangeKind, FragmentId, Order, Output, Part, PullAnswers, PullPlan, SliceMeta,
-    TrainSummary, WorkError,
+    Attempt, Combination, ExchangeKind, FragmentId, Order, Output, Part, PullAnswers, PullPlan,
+    SliceMeta, Source, TrainSummary, WorkError,
 };
 
 const BOUNDS: PullPlan = PullPlan {
@@ -86,28 +86,28 @@ fn local(order: &Order) -> bool {
     matches!(
         order,
         Order::Encode {
-            store: StoreId::Local,
+            from: Source::Store(StoreId::Local),
             ..
         }
     )
 }
 
 fn reduce(order: &Order) -> bool {
-    matches!(order, Order::Reduce { .. })
+    order.name() == "reduce"
 }
 
 fn mean(order: &Order) -> bool {
     matches!(
         order,
         Order::Encode {
-            store: StoreId::Shard(0),
+            from: Source::Store(StoreId::Shard(0)),
             ..
         }
     )
 }
 
 fn mix(order: &Order) -> bool {
-    matches!(order, Order::Mix { .. })
+    order.name() == "mix"
 }
 
 type Engine = Neighbours<GroupMeans>;
@@ -187,7 +187,7 @@ fn ask_part(round: u64) -> PullMessage {
     }
 }
 
-/// Trains a round and publishes, without anything else. Gives what it said then.
+/// Trains a round and publishes, without anything else. Gives its messages, pushes and orders.
 fn publish(engine: &mut Engine, cx: &mut Context, round: u64) -> Out {
     cx.round = Round(round);
     engine.begin(cx, &TrainSummary::default());
@@ -202,7 +202,10 @@ fn publish(engine: &mut Engine, cx: &mut Context, round: u64) -> Out {
 
 fn inputs(order: &Order) -> Vec<SliceId> {
     match order {
-        Order::Reduce { inputs, .. } => {
+        Order::Combine {
+            how: Combination::Reduce(inputs),
+            ..
+        } => {
             assert!(inputs.iter().all(|(_, weight)| *weight == 1.0));
             inputs.iter().map(|(slice, _)| *slice).collect()
         }
@@ -253,7 +256,11 @@ fn the_first_member_begins_the_mean_and_a_late_one_gives_what_it_published_last(
     // And so does this peer: its parameters of the round are not in it.
     let own = publish(&mut engine, &mut cx, round);
     let (id, order) = own.order(mix);
-    let Order::Mix { keep, inputs, .. } = order else {
+    let Order::Combine {
+        how: Combination::Mix { keep, inputs, .. },
+        ..
+    } = order
+    else {
         panic!("{order:?}");
     };
     assert_eq!((keep, inputs), (1.0, vec![(the_mean, 4.0)]));
@@ -282,7 +289,11 @@ fn a_member_takes_the_mean_as_it_is_where_its_own_parameters_are_in_it() {
             [other]
         );
         let (_, order) = arrives(&mut engine, &mut cx, mean, tag).order(mix);
-        let Order::Mix { keep, inputs, .. } = order else {
+        let Order::Combine {
+            how: Combination::Mix { keep, inputs, .. },
+            ..
+        } = order
+        else {
             panic!("{order:?}");
         };
         assert_eq!((keep, inputs), (expected.0, vec![(mean, expected.1)]));

@@ -28,9 +28,10 @@ pub struct Standing {
 }
 
 /// How far this end's half of an exchange is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Half {
     /// Not begun.
+    #[default]
     Idle,
     /// Being encoded.
     Encoding(OrderId),
@@ -67,12 +68,12 @@ pub(super) enum Meaning {
     Repeated,
     /// It belongs to a session that is over, or to an exchange that is done.
     Past,
-    /// This end lacks what it builds on.
+    /// This end lacks its session, or an earlier half that it builds on.
     Gap,
 }
 
 /// One neighbour and one fragment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Edge {
     /// Number of the session, zero before the first.
     pub(super) session: u32,
@@ -96,21 +97,6 @@ pub(super) struct Edge {
 }
 
 impl Edge {
-    pub(super) const fn new() -> Self {
-        Self {
-            session: 0,
-            above: 0,
-            open: false,
-            number: 0,
-            half: Half::Idle,
-            theirs: Vec::new(),
-            unheard: Vec::new(),
-            mixing: false,
-            closing: false,
-            mixed: 0.0,
-        }
-    }
-
     /// Begins a session; gives all slices of the one before, of both ends.
     pub(super) fn begin(&mut self, session: u32) -> Vec<SliceId> {
         let dropped = self.drop_all();
@@ -120,7 +106,7 @@ impl Edge {
             session,
             above: self.above,
             open: true,
-            ..Self::new()
+            ..Self::default()
         };
         dropped
     }
@@ -278,7 +264,7 @@ mod tests {
 
     #[test]
     fn an_exchange_needs_both_halves_and_two_slices_may_wait() {
-        let mut edge = Edge::new();
+        let mut edge = Edge::default();
         edge.begin(1);
         assert_eq!(edge.take(1, theirs(0)), Meaning::Kept);
         assert_eq!(edge.take(1, theirs(0)), Meaning::Repeated);
@@ -301,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_higher_session_wins_and_what_is_over_is_past() {
-        let mut edge = Edge::new();
+        let mut edge = Edge::default();
         edge.begin(3);
         push(&mut edge, 0);
         assert_eq!(edge.take(2, theirs(0)), Meaning::Past);

@@ -3,11 +3,12 @@
 
 use super::edge::{Edge, Half, Meaning, Sent, Standing, Waiting};
 use crate::core::context::Context;
+use crate::exchange::PushEnd;
 use crate::exchange::neighbours::rule::Encoded;
-use crate::exchange::neighbours::slices::{PushEnd, is_linked, release};
+use crate::exchange::neighbours::slices::{is_linked, release};
 use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
-use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceMeta, Tag};
-use std::collections::BTreeMap;
+use crate::sorted::SortedMap;
+use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceMeta, Tag, Unneeded};
 
 /// One neighbour and one fragment.
 type Key = (FragmentId, PeerId);
@@ -25,14 +26,14 @@ pub(in crate::exchange::neighbours) struct Begun {
 pub(super) struct Edges {
     /// Set where slices are differences to replicas.
     pub(super) replicas: bool,
-    all: BTreeMap<Key, Edge>,
+    all: SortedMap<Key, Edge>,
 }
 
 impl Edges {
     pub(super) const fn new(replicas: bool) -> Self {
         Self {
             replicas,
-            all: BTreeMap::new(),
+            all: SortedMap::new(),
         }
     }
 
@@ -41,7 +42,7 @@ impl Edges {
     }
 
     pub(super) fn entry(&mut self, fragment: FragmentId, peer: PeerId) -> &mut Edge {
-        self.all.entry((fragment, peer)).or_insert_with(Edge::new)
+        self.all.entry((fragment, peer)).or_default()
     }
 
     /// The edges of one fragment, in `PeerId` order.
@@ -247,7 +248,7 @@ impl Edges {
         let mut of_it = self.all.iter().filter(|((_, id), _)| *id == peer);
         let open = of_it.any(|(_, edge)| edge.open);
         if self.replicas && !open {
-            cx.order(Order::ForgetReplicas { peer });
+            cx.order(Order::Forget(Unneeded::Replicas(peer)));
         }
     }
 

@@ -24,7 +24,7 @@
 //! - **Pairs** (AD-PSGD): h is the parameters as they were when the slice was encoded. Every round
 //!   begins an exchange with one neighbour drawn from the topology unless one is under way (one
 //!   that is late by some rounds no longer counts: its neighbour may have stalled), answers those
-//!   that others began, and mixes what is complete. It waits for no peer, so peers never wait in a
+//!   that others began, and mixes the complete ones. It waits for no peer, so peers never wait in a
 //!   circle. Cost per peer and round: at most one push begun and one answer to each that came; no
 //!   latency.
 //!
@@ -40,11 +40,13 @@ mod edges;
 use super::mix::{FragmentMix, Mixture};
 use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, PushEnd};
+use super::slices;
 use crate::core::context::Context;
-use crate::exchange::{Arrived, broke};
+use crate::exchange::{Arrived, PushEnd, broke};
 use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
-use crate::{ExchangeKind, FragmentId, Part, PeerError, PeerId, Plan, SliceId, StoreId, Topology};
+use crate::{
+    ExchangeKind, FragmentId, Part, PeerError, PeerId, Plan, SliceId, Source, StoreId, Topology,
+};
 pub use edge::Standing;
 use edge::{Edge, Half, Waiting};
 use edges::{Begun, Edges};
@@ -155,7 +157,7 @@ impl Pairwise {
                 };
                 // The order's number tells this half from one of an earlier session that is still
                 // being encoded.
-                edge.half = Half::Encoding(mixes.encode(cx, store, slice, begun));
+                edge.half = Half::Encoding(mixes.encode(cx, Source::Store(store), slice, begun));
             }
             if replicas
                 && share > 0.0

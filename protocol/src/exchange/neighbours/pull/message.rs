@@ -24,7 +24,7 @@ pub enum PullMessage {
         /// The round that was asked for.
         round: Round,
     },
-    /// Asks a member of a group for what it published last of a fragment, for the mean of a round.
+    /// Asks a member of a group for its last published parameters of a fragment, for the mean of a round.
     AskPart {
         /// The round of the mean.
         round: Round,

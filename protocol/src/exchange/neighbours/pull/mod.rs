@@ -9,8 +9,8 @@
 //! ```
 //!
 //! over the partners j whose answers came by the deadline. A peer that is asked answers at once
-//! with what it published last, of any round; one that has published nothing yet answers as soon as
-//! it has.
+//! with the parameters that it published last, of any round; one that has published none yet answers
+//! as soon as it has.
 //!
 //! **Guarantee.** Every row is a convex combination, even if answers are late, lost, refused or
 //! arrive twice. So values stay within the range of the peers' values, and equal values stay equal.
@@ -74,17 +74,18 @@ mod tests;
 use super::mix::{FragmentMix, Mixture};
 use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, PushEnd, release};
+use super::slices::{self, release};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, ExchangeMessage, broke, foreign_message, foreign_tag};
+use crate::exchange::{Arrived, ExchangeMessage, PushEnd, broke, foreign_message, foreign_tag};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Event, Part, PeerError, PeerId, PullPlan, Round, SliceId, StoreId, Tag, Time, Topology, Wait,
+    Event, Part, PeerError, PeerId, PullPlan, Round, SliceId, Source, StoreId, Tag, Time, Topology,
+    Wait,
 };
 pub use message::PullMessage;
 use published::Published;
 pub(super) use published::answer;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The rule of pulling.
 pub(super) struct Pull {
@@ -94,21 +95,21 @@ pub(super) struct Pull {
     queues: bool,
     published: Published,
     /// This round's row of W: who is asked, and what each answer counts.
-    row: BTreeMap<PeerId, f64>,
+    row: SortedMap<PeerId, f64>,
     /// When the wait for answers ends.
     deadline: Time,
     /// Set until those that have not answered are asked again, before the deadline.
     asks_again: bool,
     /// The round that is asked for.
     target: Round,
-    /// With queues: partners that had nothing newer than what is mixed already.
-    unchanged: BTreeSet<PeerId>,
+    /// With queues: partners that had no iterate newer than the one mixed already.
+    unchanged: SortedSet<PeerId>,
     /// With queues: the newest round of which an iterate of each partner was mixed.
-    taken: BTreeMap<PeerId, Round>,
+    taken: SortedMap<PeerId, Round>,
 }
 
 /// One fragment in one round: the answers, each with its weight.
-pub(super) type Answers = BTreeMap<PeerId, (SliceId, f64)>;
+pub(super) type Answers = SortedMap<PeerId, (SliceId, f64)>;
 
 impl Pull {
     /// With `queues`, a question is answered with the iterate of its round, or the newest one before it;
@@ -119,12 +120,12 @@ impl Pull {
             bounds,
             queues,
             published: Published::new(bounds, queues),
-            row: BTreeMap::new(),
+            row: SortedMap::new(),
             deadline: Time::ZERO,
             asks_again: false,
             target: Round(0),
-            unchanged: BTreeSet::new(),
-            taken: BTreeMap::new(),
+            unchanged: SortedSet::new(),
+            taken: SortedMap::new(),
         }
     }
 
@@ -145,7 +146,7 @@ impl Pull {
 
     /// This peer's row of W. A topology gives columns: the weight of an answer is the share that
     /// its sender would push here.
-    fn find_row(&self, cx: &Context) -> BTreeMap<PeerId, f64> {
+    fn find_row(&self, cx: &Context) -> SortedMap<PeerId, f64> {
         let ranks = Ranks::live(cx);
         if self.bounds.syncs(cx.round) {
             let share = 1.0 / ranks.count() as f64;
@@ -208,19 +209,19 @@ impl Pull {
         }
     }
 
-    /// What this peer's own parameters and the answers count in the mean of a round.
+    /// The weights of this peer's own parameters and of the answers in the mean of a round.
     ///
-    /// Without queues an answer has its share of the row, and what did not come stays with this
+    /// Without queues an answer has its share of the row, and the share of a missing one stays with this
     /// peer: `(1 - sum_j W_ij, W_ij)`. With queues an iterate u counts
-    /// `W_iu (u.round - (k - s) + 1)` in round k, this peer's own included, and `Order::Mix` divides
-    /// by the sum of what is there: Luo et al. 2019, section 4.4, with the row's shares for the
+    /// `W_iu (u.round - (k - s) + 1)` in round k, this peer's own included, and `Combination::Mix` divides
+    /// by the sum of these weights: Luo et al. 2019, section 4.4, with the row's shares for the
     /// paper's equal ones. An iterate of round k counts s + 1 times as much as one s rounds older;
-    /// this peer's own counts nothing where it is older than that. With s = 0 it is the mean of what
-    /// came of round k.
+    /// this peer's own counts nothing where it is older than that. With s = 0 it is the mean of the
+    /// iterates of round k that came.
     fn weights(
         &self,
         round: Round,
-        answers: &BTreeMap<PeerId, (SliceId, f64)>,
+        answers: &SortedMap<PeerId, (SliceId, f64)>,
     ) -> (f64, Vec<(SliceId, f64)>) {
         if !self.queues {
             let inputs: Vec<(SliceId, f64)> = answers.values().copied().collect();
@@ -252,7 +253,7 @@ impl Rule for Pull {
         self.ask(cx);
         for fragment in cx.plan.fragment_ids() {
             let slice = slices::own(cx, fragment);
-            mixes.encode(cx, StoreId::Local, slice, ());
+            mixes.encode(cx, Source::Store(StoreId::Local), slice, ());
             if let Some(mix) = mixes.get_mut(fragment) {
                 mix.expected.extend(self.row.keys());
             }
@@ -371,7 +372,7 @@ impl Rule for Pull {
         if !std::mem::take(&mut self.asks_again) {
             return None;
         }
-        let late: BTreeSet<PeerId> = mixes.expected().collect();
+        let late: SortedSet<PeerId> = mixes.expected().collect();
         for peer in late {
             self.ask_one(cx, peer);
         }
@@ -421,7 +422,7 @@ impl Rule for Pull {
             let answers = std::mem::take(&mut mix.own).into_values();
             release(cx, answers.map(|(slice, _)| slice));
         }
-        cx.waited(Wait::Partners, false);
+        cx.waited(Wait::Partners);
         if self.queues && self.bounds.skip > 0 {
             // It has mixed what the others published in that round.
             cx.round = cx.round.max(self.target);

@@ -4,15 +4,16 @@
 
 use super::message::PullMessage;
 use crate::core::context::Context;
-use crate::exchange::neighbours::slices::{PushEnd, SliceLedger};
+use crate::exchange::PushEnd;
+use crate::exchange::neighbours::slices::SliceLedger;
 use crate::limits::PULL_QUEUE_BYTES_MAX;
+use crate::sorted::SortedMap;
 use crate::{FragmentId, PeerId, PullPlan, PushOutcome, Round, SliceId, SliceMeta, Tag};
-use std::collections::BTreeMap;
 
 /// How often an answer is pushed again at most: a second loss of the same bytes means a bad link.
 const AGAIN_MAX: u8 = 1;
 
-/// What a peer waits for.
+/// The question of a peer that waits for the answer.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     /// The round that it asks for.
@@ -29,11 +30,11 @@ pub(super) struct Published {
     queues: bool,
     /// The last iterates of each fragment, each with its size: [`PullPlan::queue`] of them, or the
     /// newest one.
-    iterates: BTreeMap<FragmentId, BTreeMap<Round, (SliceId, u64)>>,
+    iterates: SortedMap<FragmentId, SortedMap<Round, (SliceId, u64)>>,
     /// Answers under way, each with the asker's round.
     ledger: SliceLedger<Round>,
-    /// Who waits for an answer, and what it asked for.
-    waiting: BTreeMap<PeerId, Question>,
+    /// The peers that wait for an answer, each with its question.
+    waiting: SortedMap<PeerId, Question>,
 }
 
 impl Published {
@@ -41,9 +42,9 @@ impl Published {
         Self {
             bounds,
             queues,
-            iterates: BTreeMap::new(),
+            iterates: SortedMap::new(),
             ledger: SliceLedger::default(),
-            waiting: BTreeMap::new(),
+            waiting: SortedMap::new(),
         }
     }
 
@@ -74,7 +75,7 @@ impl Published {
         while self.bytes() > PULL_QUEUE_BYTES_MAX {
             let long = self.iterates.values_mut().filter(|queue| queue.len() > 1);
             let oldest = long.min_by_key(|queue| queue.keys().next().copied());
-            let Some((_, (slice, _))) = oldest.and_then(BTreeMap::pop_first) else {
+            let Some((_, (slice, _))) = oldest.and_then(SortedMap::pop_first) else {
                 break; // the newest of each fragment stay
             };
             self.ledger.spare(slice);
@@ -83,14 +84,14 @@ impl Published {
 
     /// Encoded bytes of all iterates that are kept for questions to come.
     fn bytes(&self) -> u64 {
-        let all = self.iterates.values().flat_map(BTreeMap::values);
+        let all = self.iterates.values().flat_map(SortedMap::values);
         all.map(|(_, bytes)| *bytes).fold(0, u64::saturating_add)
     }
 
     /// How many iterates of a fragment are kept at most at the moment.
     #[cfg(test)]
     pub(super) fn longest(&self) -> usize {
-        let queues = self.iterates.values().map(BTreeMap::len);
+        let queues = self.iterates.values().map(SortedMap::len);
         queues.max().unwrap_or(0)
     }
 
@@ -99,10 +100,10 @@ impl Published {
         if self.iterates.len() < cx.plan.fragments.len() {
             return None;
         }
-        let newest = |queue: &BTreeMap<Round, _>| queue.keys().next_back().copied();
+        let newest = |queue: &SortedMap<Round, _>| queue.keys().next_back().copied();
         // All fragments have been published in this round.
         let whole = self.iterates.values().filter_map(newest).min()?;
-        let of = |queue: &BTreeMap<Round, (SliceId, u64)>| {
+        let of = |queue: &SortedMap<Round, (SliceId, u64)>| {
             let found = if self.queues {
                 let until = queue.range(..=round.min(whole)).next_back();
                 // Without one the asker is further behind than the queue is long.
@@ -171,7 +172,7 @@ impl Published {
     }
 }
 
-/// An answer to what was asked in a round.
+/// The header of an answer to a question of this round.
 pub(in crate::exchange::neighbours) fn answer(round: Round, bytes: u64) -> SliceMeta {
     SliceMeta {
         of: 1,

@@ -1,4 +1,4 @@
-//! Pulling by hand: one peer among three, what it asks, what it is asked, and what it mixes.
+//! Pulling by hand: one peer among three, its questions, its answers and its mixes.
 
 mod bounds;
 mod queues;
@@ -10,8 +10,8 @@ use crate::exchange::{CenterMessage, Exchange, Outcome, Signal};
 use crate::id::tests::peer;
 use crate::wire::Message;
 use crate::{
-    Done, ExchangeKind, FragmentId, Order, OrderId, Output, PushOutcome, Round, SliceMeta,
-    TrainSummary, WorkError,
+    Combination, Done, ExchangeKind, FragmentId, Order, OrderId, Output, PushOutcome, Round,
+    SliceMeta, TrainSummary, WorkError,
 };
 
 /// Peer 1 of three, in round 5.
@@ -82,7 +82,7 @@ fn encodes(order: &Order) -> bool {
 }
 
 fn combines(order: &Order) -> bool {
-    matches!(order, Order::Mix { .. })
+    matches!(order, Order::Combine { .. })
 }
 
 fn released(out: &Out) -> Vec<SliceId> {
@@ -109,7 +109,7 @@ fn encoded() -> Done {
     }
 }
 
-/// An answer of a peer to what was asked in round 5, published in a round of its own.
+/// An answer of a peer to the question of round 5, with parameters that it published in `round`.
 fn answer(id: u8, round: u64) -> (SliceId, Signal<'static>) {
     let slice = SliceId {
         round: Round(round),
@@ -152,7 +152,10 @@ fn ask(from: u8, message: &ExchangeMessage) -> Signal<'_> {
 /// What a mix keeps and takes.
 fn row(order: &Order) -> (f64, Vec<(SliceId, f64)>) {
     match order {
-        Order::Mix { keep, inputs, .. } => (*keep, inputs.clone()),
+        Order::Combine {
+            how: Combination::Mix { keep, inputs, .. },
+            ..
+        } => (*keep, inputs.clone()),
         other => panic!("not a mix: {other:?}"),
     }
 }
@@ -260,8 +263,13 @@ fn who_asks_gets_what_was_published_last_one_answer_at_a_time() {
     };
     let told = done(&mut pull, &mut cx, id, &encoded());
     assert!(told.pushed.is_empty() && released(&told).is_empty());
-    let mut pushed =
-        |to, slice, outcome| signal(&mut pull, &mut cx, Signal::Pushed { to, slice, outcome });
+    let mut pushed = |to, slice, outcome| {
+        signal(
+            &mut pull,
+            &mut cx,
+            Signal::Pushed(PushEnd { to, slice, outcome }),
+        )
+    };
     // The old one is not pushed again.
     let after = pushed(peer(2), five, PushOutcome::Lost);
     assert_eq!(after.pushed, [(peer(2), six, 9)]);
@@ -283,37 +291,15 @@ fn what_is_no_answer_is_refused() {
     let Signal::Arrived(Arrived { slice, meta, .. }) = came else {
         panic!("an arrival");
     };
+    let (origin, shard, fragment, part) = (peer(3), 1, FragmentId(1), Part::Aggregate);
+    let tag = Tag::Mass { weight: 1.0 };
     let wrong = [
-        (
-            SliceId {
-                origin: peer(3),
-                ..slice
-            },
-            meta,
-        ),
-        (SliceId { shard: 1, ..slice }, meta),
-        (
-            SliceId {
-                fragment: FragmentId(1),
-                ..slice
-            },
-            meta,
-        ),
-        (
-            SliceId {
-                part: Part::Aggregate,
-                ..slice
-            },
-            meta,
-        ),
+        (SliceId { origin, ..slice }, meta),
+        (SliceId { shard, ..slice }, meta),
+        (SliceId { fragment, ..slice }, meta),
+        (SliceId { part, ..slice }, meta),
         (slice, SliceMeta { of: 2, ..meta }),
-        (
-            slice,
-            SliceMeta {
-                tag: Tag::Mass { weight: 1.0 },
-                ..meta
-            },
-        ),
+        (slice, SliceMeta { tag, ..meta }),
     ];
     for (slice, meta) in wrong {
         let (from, digest) = (peer(2), None);

@@ -16,7 +16,7 @@ pub(super) struct Relayed {
     pub(super) up: bool,
 }
 
-/// What is here of one neighbour.
+/// The messages of one neighbour, with counts since the last one.
 #[derive(Debug, Default)]
 pub(super) struct Edge {
     /// The message that counts, and the round in which it was first mixed.

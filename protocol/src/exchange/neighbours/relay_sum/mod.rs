@@ -1,9 +1,9 @@
 //! RelaySum: sums of parameters travel along a spanning tree, and every peer's parameters enter
 //! every peer's mean once, delayed by the distance.
 //!
-//! In every round peer i sends each neighbour j in the tree the sum of what it holds of all peers
-//! on its own side of their edge, and how many these are. Then it mixes what the neighbours sent
-//! it:
+//! In every round peer i sends each neighbour j in the tree the sum of the parameters that it holds
+//! of all peers on its own side of their edge, and the number of these peers. Then it mixes the
+//! messages of its neighbours:
 //!
 //! ```text
 //! m(i -> j) = x_i + sum_{l != j} m(l -> i)        c(i -> j) = 1 + sum_{l != j} c(l -> i)
@@ -48,19 +48,19 @@ mod tree;
 
 use super::mix::{FragmentMix, Mixture};
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, PushEnd, SliceLedger, is_linked, release};
+use super::slices::{self, SliceLedger, is_linked, release};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, broke, foreign_tag};
+use crate::exchange::{Arrived, PushEnd, broke, foreign_tag};
 use crate::limits::{
     NEIGHBOURS_MAX, PUSHES_AT_ONCE_MAX, RELAY_SUM_MISSES_MAX, RELAY_SUM_UNDER_WAY_MAX,
     ROUNDS_AHEAD_MAX, VIEW_PEERS_MAX,
 };
+use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Done, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta, Tag,
+    Done, FragmentId, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta, Source, Tag,
     Topology, WorkError,
 };
 use edge::{Edge, Relayed};
-use std::collections::{BTreeMap, BTreeSet};
 use tree::{Tree, may_be_above};
 
 /// A message that is being made.
@@ -77,9 +77,9 @@ pub(super) struct Passing {
 #[derive(Debug, Default)]
 pub(super) struct Served {
     /// Peers that a message was made for.
-    served: BTreeSet<PeerId>,
+    served: SortedSet<PeerId>,
     /// Peers that get one as soon as they have acknowledged an earlier one.
-    unserved: BTreeSet<PeerId>,
+    unserved: SortedSet<PeerId>,
 }
 
 /// The rule of relayed sums.
@@ -87,7 +87,7 @@ pub(super) struct RelaySum {
     topology: Box<dyn Topology>,
     /// The tree of this round.
     tree: Option<Tree>,
-    edges: BTreeMap<(FragmentId, PeerId), Edge>,
+    edges: SortedMap<(FragmentId, PeerId), Edge>,
     /// Messages whose push is under way.
     sent: SliceLedger<()>,
 }
@@ -97,7 +97,7 @@ impl RelaySum {
         Self {
             topology,
             tree: None,
-            edges: BTreeMap::new(),
+            edges: SortedMap::new(),
             sent: SliceLedger::default(),
         }
     }
@@ -132,7 +132,7 @@ impl RelaySum {
         }
     }
 
-    /// From here on what came for this round counts, and with it what is relayed in the next.
+    /// From here on the messages of this round count, also in those relayed in the next.
     fn collect(&mut self, cx: &mut Context, mix: &FragmentMix<Served>) {
         let parent = self.parent(mix.fragment);
         let edges = self.edges.iter_mut();
@@ -251,75 +251,7 @@ impl RelaySum {
         let inputs = counting.into_iter();
         let inputs = inputs.map(|(_, slice, weight)| (slice, f64::from(weight)));
         let inputs = inputs.collect();
-        let order = Order::EncodeRelayed { slice, inputs };
-        mixes.encode_by(cx, slice, order, passing);
-    }
-
-    /// A message is made, or cannot be.
-    fn made(
-        &mut self,
-        cx: &mut Context,
-        mixes: &mut MixesOf<Self>,
-        encoded: &Encoded<'_, Passing>,
-    ) {
-        let (slice, passing) = (encoded.slice, encoded.note);
-        if mixes.of(slice).is_none() {
-            // Its round is over, and with it what the message was for.
-            if encoded.bytes().is_some() {
-                release(cx, [slice]);
-            }
-            return;
-        }
-        match encoded.done {
-            Done::Encoded { bytes, .. } => {
-                let meta = SliceMeta {
-                    of: 1,
-                    bytes: *bytes,
-                    tag: Tag::Relayed {
-                        up: passing.up,
-                        peers: passing.count,
-                    },
-                };
-                // Only its push needs the message, so it is released with the push.
-                self.sent.push(cx, passing.to, slice, meta, ());
-                self.sent.spare(slice);
-                return;
-            }
-            Done::Failed(WorkError::BadSlice {
-                slice: bad, reason, ..
-            }) => {
-                cx.accuse(bad.origin, format!("a slice that is bad: {reason}"));
-                if self.forget(cx, slice.fragment, *bad) {
-                    self.make(cx, mixes, slice, passing.to);
-                    return;
-                }
-            }
-            _ => {}
-        }
-        if let Some(mix) = mixes.of(slice) {
-            mix.failed = true;
-        }
-    }
-
-    /// The push of a message ended.
-    fn push_ended(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, end: PushEnd) {
-        let PushEnd { to, slice, outcome } = end;
-        let Some(push) = self.sent.ended(&end) else {
-            return;
-        };
-        let lost = matches!(outcome, PushOutcome::Lost | PushOutcome::Unknown);
-        // Only while it is the newest: the next message makes it useless.
-        let newest = slice.round == cx.round && is_linked(cx, to);
-        if lost && newest && push.again < PUSHES_AT_ONCE_MAX {
-            self.sent.push_again(cx, &end, push);
-            return;
-        }
-        self.sent.release(cx, |_| false);
-        // There is room again for this round's message to a peer that had too many under way.
-        let mix = mixes.get_mut(slice.fragment);
-        if mix.is_some_and(|mix| mix.own.unserved.contains(&to)) {
-            self.serve_while_collecting(cx, mixes, slice.fragment, to);
-        }
+        mixes.encode(cx, Source::Relayed(inputs), slice, passing);
     }
 
     /// What counts of a fragment, in `PeerId` order, each with its weight: the count that its
@@ -400,7 +332,43 @@ impl Rule for RelaySum {
         mixes: &mut MixesOf<Self>,
         encoded: Encoded<'_, Passing>,
     ) {
-        self.made(cx, mixes, &encoded);
+        let (slice, passing) = (encoded.slice, encoded.note);
+        if mixes.of(slice).is_none() {
+            // Its round is over, and with it what the message was for.
+            if encoded.bytes().is_some() {
+                release(cx, [slice]);
+            }
+            return;
+        }
+        match encoded.done {
+            Done::Encoded { bytes, .. } => {
+                let meta = SliceMeta {
+                    of: 1,
+                    bytes: *bytes,
+                    tag: Tag::Relayed {
+                        up: passing.up,
+                        peers: passing.count,
+                    },
+                };
+                // Only its push needs the message, so it is released with the push.
+                self.sent.push(cx, passing.to, slice, meta, ());
+                self.sent.spare(slice);
+                return;
+            }
+            Done::Failed(WorkError::BadSlice {
+                slice: bad, reason, ..
+            }) => {
+                cx.accuse(bad.origin, format!("a slice that is bad: {reason}"));
+                if self.forget(cx, slice.fragment, *bad) {
+                    self.make(cx, mixes, slice, passing.to);
+                    return;
+                }
+            }
+            _ => {}
+        }
+        if let Some(mix) = mixes.of(slice) {
+            mix.failed = true;
+        }
     }
 
     fn arrived(
@@ -433,8 +401,24 @@ impl Rule for RelaySum {
         Ok(())
     }
 
-    fn pushed(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, push: PushEnd) {
-        self.push_ended(cx, mixes, push);
+    fn pushed(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, end: PushEnd) {
+        let PushEnd { to, slice, outcome } = end;
+        let Some(push) = self.sent.ended(&end) else {
+            return;
+        };
+        let lost = matches!(outcome, PushOutcome::Lost | PushOutcome::Unknown);
+        // Only while it is the newest: the next message makes it useless.
+        let newest = slice.round == cx.round && is_linked(cx, to);
+        if lost && newest && push.again < PUSHES_AT_ONCE_MAX {
+            self.sent.push_again(cx, &end, push);
+            return;
+        }
+        self.sent.release(cx, |_| false);
+        // There is room again for this round's message to a peer that had too many under way.
+        let mix = mixes.get_mut(slice.fragment);
+        if mix.is_some_and(|mix| mix.own.unserved.contains(&to)) {
+            self.serve_while_collecting(cx, mixes, slice.fragment, to);
+        }
     }
 
     fn mixture(&mut self, cx: &mut Context, mix: &mut FragmentMix<Served>) -> Option<Mixture> {

@@ -50,7 +50,11 @@ fn a_question_is_answered_with_the_iterate_of_its_round() {
         for (to, slice, _) in &told.pushed {
             let outcome = PushOutcome::Delivered;
             let (to, slice) = (*to, *slice);
-            signal(&mut pull, &mut cx, Signal::Pushed { to, slice, outcome });
+            signal(
+                &mut pull,
+                &mut cx,
+                Signal::Pushed(PushEnd { to, slice, outcome }),
+            );
         }
         (rounds(&told.pushed), told.said)
     };

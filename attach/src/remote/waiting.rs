@@ -1,13 +1,17 @@
 //! The daemon before its trainer: the socket is open, the layout is not known.
 
+use super::{RemoteTrainer, Session, Shared};
 use crate::claim::check;
-use crate::door::Door;
+use crate::door::{Arrival, Door};
 use crate::error::AttachError;
+use crate::gathering::Gathering;
 use crate::group::Group;
 use crate::link::Lost;
-use crate::remote::RemoteTrainer;
+use crate::memory::Memory;
+use crate::state::State;
 use crate::supervisor::Supervisor;
 use crate::terms::Terms;
+use murmurate_strategies::Layout;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,7 +71,9 @@ impl Waiting {
         first: &RemoteTrainer,
         group: Option<Arc<Group>>,
     ) -> Result<RemoteTrainer, AttachError> {
-        RemoteTrainer::beside(first, self.terms, self.door, group)
+        let gathering = Arc::clone(&first.shared.gathering);
+        let shared = Shared::new(first.shared.layout.clone(), gathering)?;
+        Ok(RemoteTrainer::new(self, shared, None, group))
     }
 
     /// Waits for the first trainer, whose tensors are the run's layout and whose values its first
@@ -80,7 +86,7 @@ impl Waiting {
         supervisor: Option<&Supervisor>,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<RemoteTrainer, AttachError> {
-        let Self { terms, door } = self;
+        let terms = &self.terms;
         loop {
             if cancelled() {
                 return Err(AttachError::Interrupted);
@@ -90,7 +96,7 @@ impl Waiting {
             {
                 return Err(AttachError::Ended { times, words });
             }
-            let Some(mut arrival) = door.next() else {
+            let Some(mut arrival) = self.door.next() else {
                 continue;
             };
             let layout = match check(&arrival.hello, terms.mode) {
@@ -101,16 +107,73 @@ impl Waiting {
                     continue;
                 }
             };
-            match RemoteTrainer::attach(&terms, arrival, layout, cancelled)? {
-                Ok(first) => {
+            let shared = Shared::new(layout, Arc::default())?;
+            match shared.first(terms, arrival, cancelled) {
+                Ok(session) => {
                     let group = supervisor.and_then(|s| s.group(terms.rank.index));
-                    return Ok(RemoteTrainer::new(terms, door, first, group));
+                    group.iter().for_each(|group| group.attach());
+                    return Ok(RemoteTrainer::new(self, shared, Some(session), group));
                 }
                 Err(Lost::Gone) => (terms.notes)("the trainer went away while it attached"),
                 Err(Lost::Broken(reason)) => {
                     (terms.notes)(&format!("the trainer was sent away: {reason}"));
                 }
             }
+        }
+    }
+}
+
+impl Shared {
+    fn new(layout: Layout, gathering: Arc<Gathering>) -> Result<Self, AttachError> {
+        let (memory, state) = (Memory::new(layout.len())?, State::new(layout.len())?);
+        Ok(Self {
+            layout,
+            memory,
+            state,
+            steps: 0,
+            unchanged: 0,
+            gathering,
+        })
+    }
+
+    /// Attaches the first trainer: its tensors are the layout, its values the run's first parameters.
+    fn first(
+        &self,
+        terms: &Terms,
+        arrival: Arrival,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Session, Lost> {
+        let write = Some(self.memory.current());
+        let session = self.welcome(terms, arrival, write, cancelled)?;
+        let process = session.link.process();
+        let (tensors, values) = (self.layout.tensors().len(), self.layout.len());
+        let who = if terms.rank.is_alone() {
+            "a trainer".to_owned()
+        } else {
+            terms.name()
+        };
+        let text = format!("{who} is attached ({process}): {tensors} tensors, {values} values");
+        (terms.notes)(&text);
+        Ok(session)
+    }
+}
+
+impl RemoteTrainer {
+    fn new(
+        waiting: Waiting,
+        shared: Shared,
+        session: Option<Session>,
+        group: Option<Arc<Group>>,
+    ) -> Self {
+        Self {
+            terms: waiting.terms,
+            door: waiting.door,
+            shared,
+            session,
+            group,
+            leaving: Arc::default(),
+            samples: 0,
+            refused: false,
         }
     }
 }
