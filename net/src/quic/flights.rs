@@ -35,6 +35,8 @@ struct Flight {
     received: u64,
     sent: u64,
     handshakes: usize,
+    /// Set once a handshake from there was completed: the address is no forged one.
+    proven: bool,
 }
 
 #[derive(Debug, Default)]
@@ -87,6 +89,14 @@ impl Flights {
         Watched { flights, key }
     }
 
+    /// A handshake with this address was completed. What else it begins must not hold up that connection, whose
+    /// bytes go there too.
+    pub(super) fn prove(&self, at: SocketAddr) {
+        if let Some(flight) = self.counted().open.get_mut(&key(at)) {
+            flight.proven = true;
+        }
+    }
+
     /// Counts received bytes, the first of which is `first`.
     pub(super) fn received(&self, from: SocketAddr, first: u8, bytes: usize) {
         let watches = self.watched.load(Ordering::Relaxed) > 0;
@@ -111,7 +121,7 @@ impl Flights {
             return bytes;
         }
         let counted = self.counted();
-        let Some(flight) = counted.open.get(&key(to)) else {
+        let Some(flight) = counted.open.get(&key(to)).filter(|flight| !flight.proven) else {
             return bytes;
         };
         let left = (FACTOR * flight.received).saturating_sub(flight.sent);
@@ -170,6 +180,10 @@ mod tests {
         assert_eq!(flights.may_send(other, 3600, 1200), 3600);
         flights.received(from, 0xe0, 100);
         assert_eq!(flights.may_send(from, 3600, 800), 800);
+        flights.prove(other);
+        assert_eq!(flights.may_send(from, 3600, 800), 800);
+        flights.prove(from);
+        assert_eq!(flights.may_send(from, 3600, 800), 3600);
         drop(watched);
         assert_eq!(flights.may_send(from, 3600, 1200), 3600);
         assert!(flights.counted().open.is_empty());

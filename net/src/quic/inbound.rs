@@ -53,9 +53,10 @@ async fn accept_all(
             return;
         };
         // Before the first packet is answered.
-        let unseen = !incoming.remote_address_validated();
+        let remote = incoming.remote_address();
+        let unseen = !incoming.remote_address_validated() && !shared.registry.reaches(remote);
         let bound = port.upgrade().filter(|_| unseen);
-        let watched = bound.map(|bound| bound.flights.watch(incoming.remote_address()));
+        let watched = bound.map(|bound| bound.flights.watch(remote));
         if let Some((connecting, place)) = screen(&shared, incoming) {
             let work = (connecting, place, watched);
             tokio::spawn(greet(shared, Weak::clone(&port), listener, work));

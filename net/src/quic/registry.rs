@@ -11,6 +11,7 @@ use crate::quic::port::Port;
 use crate::quic::stats::{PathStats, Traffic};
 use libp2p::PeerId;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// One connection.
@@ -90,6 +91,15 @@ impl Registry {
     /// All connections, the oldest first.
     pub(super) fn entries(&self) -> Vec<Entry> {
         self.held().entries.values().cloned().collect()
+    }
+
+    /// True where there is a connection to this address.
+    pub(super) fn reaches(&self, at: SocketAddr) -> bool {
+        let there = |entry: &Entry| {
+            let remote = entry.connection.remote_address();
+            (remote.ip(), remote.port()) == (at.ip(), at.port())
+        };
+        self.held().entries.values().any(there)
     }
 
     /// UDP payload of closed connections, for peers that still have another one.

@@ -219,6 +219,10 @@ impl Shared {
         kind: Kind,
         port: Weak<Port>,
     ) -> Result<(PeerId, Hold), Error> {
+        // Who completes a handshake receives at its address.
+        if let Some(port) = port.upgrade() {
+            port.flights.prove(connection.remote_address());
+        }
         let entered = remote_peer_id(connection).and_then(|peer| {
             self.may(peer, kind)?;
             let connection = connection.clone();

@@ -277,6 +277,78 @@ async fn a_forged_first_packet_is_answered_with_three_times_its_bytes_at_most() 
     .await;
 }
 
+/// A router: what comes in at either of two addresses goes to `to` from one address, and all answers go to who came
+/// in at the first. Counts what came in at the second.
+async fn one_router(to: SocketAddr, counted: Arc<AtomicU64>) -> [SocketAddr; 2] {
+    let bind = || UdpSocket::bind("127.0.0.1:0");
+    let (first, second, out) = tokio::try_join!(bind(), bind(), bind()).unwrap();
+    let at = [&first, &second].map(|socket| socket.local_addr().unwrap());
+    tokio::spawn(async move {
+        let [mut one, mut other, mut back] = [(); 3].map(|()| vec![0; 65_535]);
+        let mut inside = None;
+        loop {
+            tokio::select! {
+                Ok((length, from)) = first.recv_from(&mut one) => {
+                    inside = Some(from);
+                    let _ = out.send_to(&one[..length], to).await;
+                }
+                Ok((length, _)) = second.recv_from(&mut other) => {
+                    let _ = out.send_to(&other[..length], to).await;
+                    counted.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok((length, _)) = out.recv_from(&mut back) => {
+                    if let Some(inside) = inside {
+                        let _ = first.send_to(&back[..length], inside).await;
+                    }
+                }
+            }
+        }
+    });
+    at
+}
+
+#[tokio::test]
+async fn a_handshake_that_never_ends_holds_up_no_connection_to_the_same_address() {
+    within(async {
+        let here = node(Config::default());
+        let at = here.listen();
+        let begun = Arc::new(AtomicU64::new(0));
+        let to = QuicAddr::parse(&at).unwrap().socket;
+        let ways = one_router(to, Arc::clone(&begun)).await;
+        let [way, hole] = ways.map(murmurate_net::quic::multiaddr_of);
+        let (there, other) = (node(Config::default()), node(Config::default()));
+        let (dialed, arrived) = tokio::join!(
+            there.endpoint.dial_bulk(&way, here.peer),
+            here.endpoint.accept_bulk()
+        );
+        let (dialed, arrived) = (dialed.unwrap(), arrived.unwrap());
+        let (endpoint, peer) = (other.endpoint.clone(), here.peer);
+        let endless = tokio::spawn(async move { endpoint.dial_bulk(&hole, peer).await });
+        while begun.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let sent = vec![7; 8 << 20];
+        let push = async {
+            let mut stream = arrived.open_uni().await.unwrap();
+            stream.write_all(&sent).await.unwrap();
+            stream.finish().unwrap();
+        };
+        let pull = async {
+            let mut stream = dialed.accept_uni().await.unwrap();
+            stream.read_to_end(sent.len()).await.unwrap()
+        };
+        let ((), got) = tokio::join!(push, pull);
+        assert!(got == sent, "other bytes arrived");
+        assert_eq!(
+            here.endpoint.inbound().failed,
+            0,
+            "it waited for the end of the handshake"
+        );
+        endless.abort();
+    })
+    .await;
+}
+
 /// The number of all attempts.
 fn attempts(counts: InboundCounts) -> u64 {
     counts.accepted + counts.failed + counts.turned_away + counts.too_often + counts.too_many
