@@ -89,8 +89,7 @@ impl Flights {
         Watched { flights, key }
     }
 
-    /// A handshake with this address was completed. What else it begins must not hold up that connection, whose
-    /// bytes go there too.
+    /// A handshake with this address was completed: what else begins there must not hold that connection up.
     pub(super) fn prove(&self, at: SocketAddr) {
         if let Some(flight) = self.counted().open.get_mut(&key(at)) {
             flight.proven = true;

@@ -4,6 +4,7 @@
 //! An entry lives as long as its [`Hold`], which the owner of the connection keeps. Dropping the
 //! owner closes the connection.
 
+use crate::quic::addr::bare;
 use crate::quic::admission::Kind;
 use crate::quic::error::Error;
 use crate::quic::limits::Limits;
@@ -95,11 +96,9 @@ impl Registry {
 
     /// True where there is a connection to this address.
     pub(super) fn reaches(&self, at: SocketAddr) -> bool {
-        let there = |entry: &Entry| {
-            let remote = entry.connection.remote_address();
-            (remote.ip(), remote.port()) == (at.ip(), at.port())
-        };
-        self.held().entries.values().any(there)
+        let held = self.held();
+        let mut all = held.entries.values();
+        all.any(|entry| bare(entry.connection.remote_address()) == bare(at))
     }
 
     /// UDP payload of closed connections, for peers that still have another one.
