@@ -11,6 +11,7 @@
 use super::{Acceptor, FoundingBallot, Proposal, RollName, quorum};
 use crate::sorted::SortedSet;
 use crate::{Digest, PeerId};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 const BALLOTS: usize = 4;
@@ -133,7 +134,7 @@ impl Model {
     /// Goes through all states: how many there are, and whether both rolls are chosen in one.
     fn explore(&self) -> (usize, bool) {
         let start = self.start();
-        let mut seen = SortedSet::from([self.key(&start)]);
+        let mut seen = BTreeSet::from([self.key(&start)]);
         let mut open = vec![start];
         while let Some(state) = open.pop() {
             let is_chosen = |p: &&Proposal| p.accepted.len() >= p.quorum;

@@ -6,11 +6,12 @@
 //! for one roll, however little they know.
 
 use super::{Founding, Say};
-use crate::sorted::{SortedMap, SortedSet};
+use crate::sorted::SortedSet;
 use crate::wire::{PeerRecord, RecordFields};
 use crate::{Digest, FoundingMessage, PeerId, RunId, Time};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
+use std::collections::BTreeMap;
 
 /// Units of time between two steps of a peer.
 const TICK: u64 = 10;
@@ -35,7 +36,7 @@ struct World {
     /// How many messages a peer says before it dies.
     dies_after: Vec<Option<u64>>,
     links: SortedSet<(usize, usize)>,
-    events: SortedMap<(u64, u64), Event>,
+    events: BTreeMap<(u64, u64), Event>,
     now: u64,
     next: u64,
     /// The first unit of time without faults.
@@ -91,7 +92,7 @@ impl World {
             alive: vec![true; count],
             dies_after,
             links: SortedSet::new(),
-            events: SortedMap::new(),
+            events: BTreeMap::new(),
             now: 0,
             next: 0,
             calm,

@@ -9,6 +9,7 @@
 
 use super::{Choice, Claim, Terms, choose};
 use crate::sorted::{SortedMap, SortedSet};
+use std::collections::BTreeSet;
 
 const HONEST: usize = 3;
 const BALLOTS: usize = 2;
@@ -157,7 +158,7 @@ fn steps(state: &State, chooses: Chooses) -> Vec<State> {
 /// Goes through all states; a fork if there is one, otherwise the number of states.
 fn explore(chooses: Chooses, most: usize) -> Result<usize, State> {
     let start = State::default();
-    let mut seen = SortedSet::from([start.clone()]);
+    let mut seen = BTreeSet::from([start.clone()]);
     let mut open = vec![start];
     while let Some(state) = open.pop() {
         if decided(&state).len() > 1 {
