@@ -7,7 +7,10 @@ use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Proposal, Scoped,
     Seat, SignedMessage,
 };
-use murmurate_protocol::{ExchangeKind, FragmentId, GroupTag, Output, Phase, Round};
+use murmurate_protocol::{
+    Attempt, Digest, Done, ExchangeKind, FragmentId, GroupTag, Input, Members, Order, Output, Part,
+    Phase, Round, SliceId, SliceMeta, Tag,
+};
 use std::collections::BTreeSet;
 
 /// What the peer has said of the forming of groups.
@@ -124,36 +127,55 @@ fn in_a_group() -> (One, GroupTag) {
     for id in 1..4 {
         one.hear(peer(id), FormingMessage::Joined { round, group });
     }
-    one.work(honest);
+    one.work(|order| match order {
+        Order::Encode { .. } => Some(Done::Encoded {
+            bytes: 48,
+            digest: Some(Digest::of(b"own")),
+        }),
+        _ => honest(order),
+    });
     one.outputs.clear();
     (one, group)
 }
 
-/// The ballots that the peer has asked for.
-fn ballots(one: &One) -> BTreeSet<u8> {
-    let asked = |o: &Output| match o {
+/// What the peer has signed, or asked for, in its group.
+fn signed(one: &One) -> Vec<SignedMessage> {
+    let said = |o: &Output| match o {
         Output::Send {
             message:
                 Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(Scoped {
-                    body: FragmentMessage::Signed(SignedMessage::Prepare { ballot }),
+                    body: FragmentMessage::Signed(said),
                     ..
                 }))),
             ..
-        } => Some(*ballot),
+        } => Some(said.clone()),
         _ => None,
     };
-    one.outputs.iter().filter_map(asked).collect()
+    one.outputs.iter().filter_map(said).collect()
+}
+
+/// The ballots that the peer has asked for.
+fn ballots(one: &One) -> BTreeSet<u8> {
+    let asked = |said: SignedMessage| match said {
+        SignedMessage::Prepare { ballot } => Some(ballot),
+        _ => None,
+    };
+    signed(one).into_iter().filter_map(asked).collect()
+}
+
+fn scoped(group: GroupTag, body: SignedMessage) -> Scoped {
+    Scoped {
+        round: Round(0),
+        fragment: FragmentId(0),
+        group,
+        body: FragmentMessage::Signed(body),
+    }
 }
 
 #[test]
 fn one_member_takes_no_ballot_and_two_take_what_both_ask_for() {
     let (mut one, group) = in_a_group();
-    let ask = |ballot| Scoped {
-        round: Round(0),
-        fragment: FragmentId(0),
-        group,
-        body: FragmentMessage::Signed(SignedMessage::Prepare { ballot }),
-    };
+    let ask = |ballot| scoped(group, SignedMessage::Prepare { ballot });
     for ballot in [1, BALLOTS_SIGNED_MAX - 1, BALLOTS_SIGNED_MAX - 1] {
         one.hear(peer(1), ask(ballot));
     }
@@ -163,6 +185,49 @@ fn one_member_takes_no_ballot_and_two_take_what_both_ask_for() {
     one.hear(peer(3), ask(1));
     assert_eq!(ballots(&one), BTreeSet::from([2]));
     assert_eq!(one.peer.phase(), Phase::Exchange, "it stays in its round");
+}
+
+/// It promises that ballot and votes in none below. Two members without a link do so in each round.
+#[test]
+fn a_member_that_asks_for_a_ballot_is_not_waited_for_in_ballot_zero() {
+    let ask = SignedMessage::Prepare { ballot: 1 };
+    for asks_first in [true, false] {
+        let (mut one, group) = in_a_group();
+        for id in 1..4 {
+            let slice = SliceId {
+                round: Round(0),
+                fragment: FragmentId(0),
+                shard: 0,
+                part: Part::Aggregate,
+                origin: peer(id),
+                attempt: Attempt::FIRST,
+            };
+            let members = Members::one(usize::from(id));
+            one.feed(Input::Arrived {
+                from: peer(id),
+                slice,
+                meta: SliceMeta {
+                    of: 1,
+                    bytes: 48,
+                    tag: Tag::Mean { group, members },
+                },
+                digest: Some(Digest::of(&[id])),
+            });
+        }
+        let votes = |said: &SignedMessage| matches!(said, SignedMessage::Vote(_));
+        let vote = signed(&one).into_iter().find(votes);
+        let vote = vote.expect("all contributions are here");
+        if asks_first {
+            one.hear(peer(3), scoped(group, ask.clone()));
+        }
+        one.hear(peer(1), scoped(group, vote.clone()));
+        one.hear(peer(2), scoped(group, vote));
+        let locks = |said: &SignedMessage| matches!(said, SignedMessage::Lock(_));
+        let locked = signed(&one).iter().any(locks);
+        assert_eq!(locked, asks_first, "the vote of a fourth may still come");
+        one.hear(peer(3), scoped(group, ask.clone()));
+        assert!(signed(&one).iter().any(locks), "no time has passed");
+    }
 }
 
 #[test]

@@ -48,6 +48,7 @@ impl FragmentRound {
             SignedMessage::Lock(said) => self.on_testimony(cx, index, said, true),
             SignedMessage::Prepare { ballot } => {
                 self.asked_for(cx, index, *ballot);
+                self.advance(cx);
                 Ok(())
             }
             SignedMessage::Promise {
@@ -361,6 +362,8 @@ impl FragmentRound {
     fn asked_for(&mut self, cx: &mut Context, index: usize, ballot: u8) {
         let (signed, scope) = self.sealed();
         signed.wishes(index, ballot);
+        // It has promised that ballot, so it votes in none below: its vote in ballot zero does not come any more.
+        signed.overdue |= ballot > 0 && signed.ledger.vote_of(index, 0).is_none();
         let wished = signed.wished();
         if wished <= signed.ledger.promised() {
             return;
