@@ -195,7 +195,7 @@ impl FragmentRound {
         };
         // In ballot zero all votes decide without a lock, which would be another message to all. The
         // last votes may take as long as the others took.
-        if ballot == 0 && !signed.overdue {
+        if ballot == 0 && !signed.overdue && signed.awaits_votes() {
             let patience = cx.now.since(since).max(LOCK_AFTER_MIN).min(most);
             signed.lock_at.get_or_insert(cx.now + patience);
             return;
@@ -362,8 +362,6 @@ impl FragmentRound {
     fn asked_for(&mut self, cx: &mut Context, index: usize, ballot: u8) {
         let (signed, scope) = self.sealed();
         signed.wishes(index, ballot);
-        // It has promised that ballot, so it votes in none below: its vote in ballot zero does not come any more.
-        signed.overdue |= ballot > 0 && signed.ledger.vote_of(index, 0).is_none();
         let wished = signed.wished();
         if wished <= signed.ledger.promised() {
             return;

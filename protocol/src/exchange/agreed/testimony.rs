@@ -167,6 +167,13 @@ impl Testimony {
         self.ledger.voters_for(&value).collect()
     }
 
+    /// A vote in ballot zero may still come. A member that asked for another ballot has promised to give none below.
+    pub(super) fn awaits_votes(&self) -> bool {
+        let asked = |member: &usize| self.wishes.get(member).is_some_and(|ballot| *ballot > 0);
+        let open = |member: usize| self.ledger.vote_of(member, 0).is_none() && !asked(&member);
+        (0..self.ledger.terms().members).any(open)
+    }
+
     /// The members that are waited for have voted in ballot zero, not all for one value, and no ballot
     /// has followed.
     pub(super) fn is_split(&self, hopeful: Members) -> bool {
