@@ -33,9 +33,6 @@ const SHORT: usize = 50;
 /// How many short files there are in all crates.
 const SHORT_FILES: usize = 39;
 
-/// States whose methods are spread over more than [`IMPL_FILES_MAX`] files, and over how many.
-const SPREAD: [(&str, usize); 1] = [("protocol::FragmentRound", 9)];
-
 /// Files that may hold methods of one state.
 const IMPL_FILES_MAX: usize = 5;
 
@@ -136,17 +133,11 @@ fn methods_of_a_state_are_in_few_files() {
             *files.entry((directory.clone(), name)).or_default() += 1;
         }
     }
-    let known: BTreeMap<&str, usize> = SPREAD.into_iter().collect();
-    let bad: Vec<String> = files
+    let spread = files
         .into_iter()
-        .filter_map(|((directory, name), count)| {
-            let key = format!("{directory}::{name}");
-            let budget = known.get(key.as_str()).copied().unwrap_or(IMPL_FILES_MAX);
-            match budget {
-                IMPL_FILES_MAX => (count > budget).then(|| format!("{key}: {count} files")),
-                _ => compare(&key, count, budget, 0),
-            }
-        })
+        .filter(|(_, count)| *count > IMPL_FILES_MAX);
+    let bad: Vec<String> = spread
+        .map(|((directory, name), count)| format!("{directory}::{name}: {count} files"))
         .collect();
     assert!(bad.is_empty(), "methods of one state:\n{}", bad.join("\n"));
 }

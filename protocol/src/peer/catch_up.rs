@@ -152,7 +152,7 @@ impl Peer {
     }
 
     /// No peer can help: continues from this peer's state, or waits for another peer.
-    pub(super) fn give_up_catching_up(&mut self) {
+    fn give_up_catching_up(&mut self) {
         self.catch_up = CatchUp::Idle;
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State);
@@ -235,7 +235,7 @@ impl Peer {
         }
     }
 
-    pub(super) fn fetch_state(&mut self, offer: Offer, donors: Vec<PeerId>) {
+    fn fetch_state(&mut self, offer: Offer, donors: Vec<PeerId>) {
         let state = offer.state;
         let allowed = Duration::from_secs(state.bytes / SLOWEST_RATE) + self.cx.deadlines.ceiling();
         let deadline = self.cx.now + allowed;
@@ -374,7 +374,7 @@ impl Peer {
     }
 
     /// A state is loaded or a round replayed: replays the next round, or takes part.
-    pub(super) fn caught_up(&mut self, replayed: u32) {
+    fn caught_up(&mut self, replayed: u32) {
         // Each replay takes time in which the others decide more rounds, so it ends only when no
         // peer that helps is ahead.
         let least = self
@@ -565,7 +565,7 @@ impl Peer {
     }
 
     /// Asks the others whether an offered state is the run's.
-    pub(super) fn seek_vouchers(&mut self, offer: Offer, donors: Vec<PeerId>) {
+    fn seek_vouchers(&mut self, offer: Offer, donors: Vec<PeerId>) {
         self.catch_up = CatchUp::Vouching(Vouching {
             offer,
             donors,
@@ -577,7 +577,7 @@ impl Peer {
 
     /// Asks those that have not answered, because they have not reached the state's round or a message
     /// was lost. After some times its donors have helped in vain.
-    pub(super) fn seek_again(&mut self) {
+    fn seek_again(&mut self) {
         let CatchUp::Vouching(vouching) = &mut self.catch_up else {
             return;
         };
@@ -649,7 +649,7 @@ impl Peer {
 
     /// Bytes of a catch-up were missing or wrong: asks others at once, and the same ones only after
     /// a pause that grows.
-    pub(super) fn ask_others(&mut self) {
+    fn ask_others(&mut self) {
         self.drop_replay();
         let ready = self.cx.view.greeted().filter(|(_, r)| r.ready);
         let fresh = ready.map(|(id, _)| self.helpers.in_vain(id)).min() == Some(0);
@@ -680,7 +680,7 @@ impl Peer {
     }
 
     /// Asks for a state once this time has passed.
-    pub(super) fn ask_later(&mut self, pause: Duration) {
+    fn ask_later(&mut self, pause: Duration) {
         self.catch_up = CatchUp::Asking {
             asked: Default::default(),
             offers: SortedMap::new(),
@@ -744,7 +744,7 @@ impl Peer {
     }
 
     /// A state is here: loads it, and saves this peer's branch before that if it has one.
-    pub(super) fn load_or_keep(&mut self, offer: Offer, donors: Vec<PeerId>) {
+    fn load_or_keep(&mut self, offer: Offer, donors: Vec<PeerId>) {
         if self.replaced_branch().is_none() {
             self.load(offer, donors);
             return;
@@ -760,7 +760,7 @@ impl Peer {
     }
 
     /// The branch is saved. Without it the peer goes on too: it cannot stay with a state of its own.
-    pub(super) fn branch_kept(&mut self, done: &Done) {
+    fn branch_kept(&mut self, done: &Done) {
         match (done, self.cx.view.split.branch()) {
             (Done::Saved, Some(branch)) => {
                 let (round, weight) = (self.cx.round, branch.weight);
@@ -778,7 +778,7 @@ impl Peer {
     }
 
     /// Another state has replaced this peer's. If it is of the same side, so is its branch.
-    pub(super) fn leave_branch(&mut self) {
+    fn leave_branch(&mut self) {
         let CatchUp::Loading(_, _, donors) = &self.catch_up else {
             return;
         };

@@ -359,7 +359,7 @@ impl Peer {
         });
     }
 
-    pub(super) fn wait_for_peers(&mut self, allowed: Duration) {
+    fn wait_for_peers(&mut self, allowed: Duration) {
         let deadline = self.cx.wait(Wait::Peers, allowed);
         self.cx.timers.set(Timer::Join, deadline);
     }
@@ -527,7 +527,7 @@ impl Peer {
     }
 
     /// Too few others know this peer's own state.
-    pub(super) fn is_refuted(&self) -> bool {
+    fn is_refuted(&self) -> bool {
         let mine = self.cx.base();
         self.cx.plan.agreement.signs()
             && !self.life.once.begun
@@ -547,7 +547,7 @@ impl Peer {
     }
 
     /// Asks the others about the states with which peers wait.
-    pub(super) fn ask_about_rest(&mut self) {
+    fn ask_about_rest(&mut self) {
         if self.life.once.begun || !self.cx.plan.agreement.signs() {
             return;
         }

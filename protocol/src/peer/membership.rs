@@ -77,7 +77,7 @@ impl Peer {
     }
 
     /// A peer no longer takes part: tells the parts that wait for it.
-    pub(super) fn peer_gone(&mut self, peer: PeerId) {
+    fn peer_gone(&mut self, peer: PeerId) {
         let (now, round) = (self.cx.now, self.cx.round);
         // One that knows no result does not know who counts: all that it has met do.
         let new_here = self.cx.view.seats.of(round).is_empty();
@@ -449,7 +449,7 @@ impl Peer {
     }
 
     /// Says goodbye and closes the link; for good where the peer broke rules.
-    pub(super) fn cut_off(&mut self, peer: PeerId, reason: Reason) {
+    fn cut_off(&mut self, peer: PeerId, reason: Reason) {
         if let Some(remote) = self.cx.view.get_mut(peer) {
             // Another run, model, plan or version is a mistake that the user may correct.
             remote.banned |= reason == Reason::Misbehaved;
@@ -493,7 +493,7 @@ fn ahead(record: &PeerRecord, now: Time) -> Option<i64> {
 /// it is there, give or take its age.
 impl Peer {
     /// Notes what the record of a linked peer, from itself, says about its clock.
-    pub(super) fn note_clock(&mut self, from: PeerId, record: &PeerRecord) {
+    fn note_clock(&mut self, from: PeerId, record: &PeerRecord) {
         let now = self.cx.now;
         if record.peer != from {
             return;
@@ -548,7 +548,7 @@ impl Peer {
     }
 
     /// This peer takes part in no round, because it has no place in the roll.
-    pub(super) fn is_outside(&self) -> bool {
+    fn is_outside(&self) -> bool {
         let place = self
             .cx
             .rolls
@@ -676,7 +676,7 @@ fn rank(one: PeerId, other: PeerId) -> Digest {
 /// between peers that are neither in one row nor in one column.
 impl Peer {
     /// Closes links with members of the roll that are no mates, beyond [`STRANGER_LINKS_MAX`].
-    pub(super) fn close_spare_links(&mut self) {
+    fn close_spare_links(&mut self) {
         if !self.sits() || self.founding.is_some() || !self.catch_up.idle() {
             return;
         }
@@ -712,7 +712,7 @@ impl Peer {
     }
 
     /// Dials a few peers that are no mates, so that news reach the whole swarm.
-    pub(super) fn dial_strangers(&mut self) {
+    fn dial_strangers(&mut self) {
         let mates = self.cx.rolls.mates.clone();
         let linked = self.cx.view.iter().filter(|(_, remote)| remote.linked);
         let strangers = linked.filter(|(peer, _)| !mates.contains(peer)).count();
@@ -742,7 +742,7 @@ const SERVED_UNTIL: Round = Round(3);
 /// A fresh peer of a grid or of cells: takes part in founding the run's first roll.
 impl Peer {
     /// This peer's record is known: it can be found, and can found.
-    pub(super) fn begin_founding(&mut self, record: &PeerRecord) {
+    fn begin_founding(&mut self, record: &PeerRecord) {
         let row = match self.cx.plan.agreement.grouping {
             Grouping::Flat => return,
             Grouping::Grid { row } => row,
@@ -784,7 +784,7 @@ impl Peer {
     }
 
     /// A peer greeted this one: it is told the chosen roll or, before the choice, the known registrars.
-    pub(super) fn greet_founder(&mut self, peer: PeerId) {
+    fn greet_founder(&mut self, peer: PeerId) {
         let record = self.record_of(peer);
         if let Some(founding) = &mut self.founding {
             founding.greet(&record);
@@ -833,7 +833,7 @@ impl Peer {
     }
 
     /// A registrar's link is gone.
-    pub(super) fn founder_gone(&mut self, peer: PeerId) {
+    fn founder_gone(&mut self, peer: PeerId) {
         if let Some(founding) = &mut self.founding {
             founding.lost(peer);
         }

@@ -107,7 +107,7 @@ impl Peer {
     }
 
     /// Trains the next round, or ends when the plan's rounds are done, or waits in a pause.
-    pub(super) fn next_round(&mut self) {
+    fn next_round(&mut self) {
         self.remember_opening();
         self.cx.take_directives();
         if self.is_over() {
@@ -456,7 +456,7 @@ impl Peer {
 /// Its result is applied a fixed number of inner steps late; training waits for it there.
 impl Peer {
     /// A round has been cut: orders the beginning of the next one.
-    pub(super) fn train_ahead(&mut self) {
+    fn train_ahead(&mut self) {
         let next = self.cx.round.next();
         if self.cx.plan.trains_ahead(self.cx.round) && !self.cx.directed.pauses(next) {
             let order = Order::Train {
@@ -473,7 +473,7 @@ impl Peer {
 
     /// The backward pass has ended: the next forward pass begins with the layers whose fragments are
     /// decided.
-    pub(super) fn begin_forward(&mut self) {
+    fn begin_forward(&mut self) {
         let (round, next) = (self.cx.round, self.cx.round.next());
         let open = matches!(self.phase, Phase::Exchange | Phase::Apply);
         if !open || !self.cx.plan.forward_begins(round) || self.cx.directed.pauses(next) {
@@ -492,7 +492,7 @@ impl Peer {
     }
 
     /// Where this peer has left the round, a forward pass must not wait for fragments that may never end.
-    pub(super) fn break_off_forward(&mut self) {
+    fn break_off_forward(&mut self) {
         let left = matches!(self.phase, Phase::Join | Phase::Leaving);
         let ahead = &mut self.life.ahead;
         if left && ahead.order.is_some() && std::mem::take(&mut ahead.forward) {
@@ -502,7 +502,7 @@ impl Peer {
     }
 
     /// How much of the round that begins is left to train.
-    pub(super) fn rest_of_the_round(&self) -> StepBudget {
+    fn rest_of_the_round(&self) -> StepBudget {
         match (self.cx.budget(), self.life.ahead.taken) {
             (StepBudget::Steps(steps), Some(ahead)) => {
                 let taken = u32::try_from(ahead.steps).unwrap_or(u32::MAX);
@@ -513,7 +513,7 @@ impl Peer {
     }
 
     /// All of a round's training: the inner steps taken ahead and the rest.
-    pub(super) fn with_ahead(&mut self, rest: TrainSummary) -> TrainSummary {
+    fn with_ahead(&mut self, rest: TrainSummary) -> TrainSummary {
         let Some(ahead) = self.life.ahead.taken.take() else {
             return rest;
         };
@@ -532,7 +532,7 @@ impl Peer {
     }
 
     /// The beginning of the next round is trained, or this peer leaves and it was interrupted.
-    pub(super) fn trained_ahead(&mut self, done: &Done) {
+    fn trained_ahead(&mut self, done: &Done) {
         let forward = self.cx.plan.overlap.layers.reach_forward();
         (self.life.ahead.order, self.life.ahead.forward) = (None, false);
         match done {
@@ -550,7 +550,7 @@ impl Peer {
     }
 
     /// Training that ran ahead has ended. Continues what waited for its end.
-    pub(super) fn go_on_after_training(&mut self) {
+    fn go_on_after_training(&mut self) {
         if self.life.ahead.held && self.phase == Phase::Join && self.catch_up.idle() {
             self.begin();
             return;
@@ -559,7 +559,7 @@ impl Peer {
     }
 
     /// Ends the round once its result is applied and no training of the next one is under way.
-    pub(super) fn go_on_when_done(&mut self) {
+    fn go_on_when_done(&mut self) {
         let life = &self.life;
         let training = life.train.is_some() || life.ahead.order.is_some();
         if training || !life.applies.is_empty() || life.save.is_some() {
@@ -600,7 +600,7 @@ impl Peer {
 
     /// A trainer may hand out its whole gradient at the end: the fragments that have not left leave
     /// now.
-    pub(super) fn cut_the_rest(&mut self) {
+    fn cut_the_rest(&mut self) {
         if self.cx.plan.overlap.layers == Layers::Together {
             return;
         }
@@ -613,7 +613,7 @@ impl Peer {
     }
 
     /// The training ended after its fragments began to leave: the round may be over.
-    pub(super) fn trained_under_the_exchange(&mut self) {
+    fn trained_under_the_exchange(&mut self) {
         if self.phase == Phase::Exchange {
             self.cut_the_rest();
         }
@@ -808,7 +808,7 @@ impl Peer {
         }
     }
 
-    pub(super) fn save_unless_saved(&mut self) {
+    fn save_unless_saved(&mut self) {
         if self.life.saved_round == Some(self.cx.round) {
             self.left();
         } else {
@@ -817,7 +817,7 @@ impl Peer {
     }
 
     /// The interrupted training ended. Its progress counts where no agreement would decide on it.
-    pub(super) fn leave_after_training(&mut self) {
+    fn leave_after_training(&mut self) {
         if self.cx.plan.exchange.facts().moves_the_anchor {
             self.save_unless_saved();
         } else {

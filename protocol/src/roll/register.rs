@@ -165,7 +165,7 @@ impl Register {
         self.registrars.values().rev()
     }
 
-    pub(super) fn is_registrar(&self, peer: PeerId) -> bool {
+    fn is_registrar(&self, peer: PeerId) -> bool {
         self.registrars.contains_key(&self.rank(peer))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! This is single-decree Paxos per fragment. Ballot zero needs no coordinator because there is only
 //! one thing to vote for: every shard as its first owner reduced it. Higher ballots are in
-//! `repair`. A version vector with a strict majority of votes in one ballot is decided; no member
+//! `vote`. A version vector with a strict majority of votes in one ballot is decided; no member
 //! ever decides anything else, because a coordinator first hears a strict majority and keeps the
 //! vote of the highest ballot it hears of.
 //!

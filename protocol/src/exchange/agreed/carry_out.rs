@@ -3,7 +3,7 @@
 //! This is how ballot zero reduces where the plan's schedule is not the butterfly. A partial sum
 //! holds the contributions of several members, so a member cannot continue without one that is
 //! late. At the deadline, or as soon as it is known that a value will not come, the attempt is
-//! given up. The next ballot (`repair`) keeps the aggregates that some member holds and has the
+//! given up. The next ballot (`vote`) keeps the aggregates that some member holds and has the
 //! others reduced again, directly, by the members that are left.
 //!
 //! Members forward aggregates that they did not make. So the owner of a shard tells all others its
@@ -111,7 +111,7 @@ impl FragmentRound {
         self.order(cx, Order::Combine { piece, how }, Task::Fold(shard));
     }
 
-    pub(super) fn pipeline_failed(&mut self) {
+    fn pipeline_failed(&mut self) {
         if let Some(pipeline) = &mut self.pipeline {
             pipeline.failed = true;
         }
@@ -231,13 +231,7 @@ impl FragmentRound {
     }
 
     /// The next value is encoded.
-    pub(super) fn next_stage(
-        &mut self,
-        cx: &mut Context,
-        shard: u16,
-        bytes: u64,
-        digest: Option<Digest>,
-    ) {
+    fn next_stage(&mut self, cx: &mut Context, shard: u16, bytes: u64, digest: Option<Digest>) {
         let me = cx.me();
         let Some(pipeline) = &mut self.pipeline else {
             return;

@@ -15,14 +15,14 @@ const WEIGHT: f64 = 1.0;
 
 /// The fragments of one round in one cell. A window of them is open at a time.
 #[derive(Debug)]
-pub(in crate::exchange) struct CellRound {
+pub(crate) struct CellRound {
     group: Group,
-    pub(in crate::exchange) fragments: Fragments,
+    pub(crate) fragments: Fragments,
 }
 
 impl CellRound {
     /// Begins with these members, in `PeerId` order; `None` for a peer that is not one of them.
-    pub(in crate::exchange) fn new(cx: &mut Context, members: &[PeerId]) -> Option<Self> {
+    pub(crate) fn new(cx: &mut Context, members: &[PeerId]) -> Option<Self> {
         let all = members.iter().map(|peer| Member::new(*peer, WEIGHT));
         let group = Group::new(&cx.plan, cx.round, all.collect(), cx.me())?;
         let (round, members) = (cx.round, members.to_vec());
@@ -36,21 +36,21 @@ impl CellRound {
     }
 
     /// Keeps it apart from other groups of the round.
-    pub(in crate::exchange) const fn tag(&self) -> GroupTag {
+    pub(crate) const fn tag(&self) -> GroupTag {
         self.group.tag
     }
 
-    pub(in crate::exchange) fn members(&self) -> Vec<PeerId> {
+    pub(crate) fn members(&self) -> Vec<PeerId> {
         let members = self.group.members.iter();
         members.map(|member| member.peer).collect()
     }
 
-    pub(in crate::exchange) fn has(&self, peer: PeerId) -> bool {
+    pub(crate) fn has(&self, peer: PeerId) -> bool {
         self.group.index(peer).is_some()
     }
 
     /// Opens the next fragment, if the window has room for one.
-    pub(in crate::exchange) fn open(&mut self, cx: &mut Context) -> Option<FragmentId> {
+    pub(crate) fn open(&mut self, cx: &mut Context) -> Option<FragmentId> {
         if self.fragments.open().count() >= window(&cx.plan) {
             return None;
         }
@@ -64,14 +64,14 @@ impl CellRound {
     }
 
     /// A fragment is open, or has ended.
-    pub(in crate::exchange) fn has_opened(&self, fragment: FragmentId) -> bool {
+    pub(crate) fn has_opened(&self, fragment: FragmentId) -> bool {
         let mut open = self.fragments.all.iter();
         open.any(|open| open.scope.fragment == fragment)
     }
 
     /// After every signal: a member that was given up in one fragment is given up in all, and a fragment
     /// whose bytes can no longer be found is void here.
-    pub(in crate::exchange) fn settle(&mut self, cx: &mut Context) {
+    pub(crate) fn settle(&mut self, cx: &mut Context) {
         self.fragments.share_losses(cx);
         let missed = |f: &&mut FragmentRound| f.missed.is_some() && f.ending.is_none();
         for fragment in self.fragments.all.iter_mut().filter(missed) {
@@ -80,7 +80,7 @@ impl CellRound {
     }
 
     /// All fragments of the round have ended.
-    pub(in crate::exchange) fn is_over(&self, cx: &Context) -> bool {
+    pub(crate) fn is_over(&self, cx: &Context) -> bool {
         let all = cx.plan.fragments_of(cx.round).count();
         self.fragments.all.len() == all && self.fragments.open().next().is_none()
     }
@@ -89,7 +89,7 @@ impl CellRound {
     ///
     /// # Errors
     /// When its sender broke a rule.
-    pub(in crate::exchange) fn message(
+    pub(crate) fn message(
         &mut self,
         cx: &mut Context,
         from: PeerId,
@@ -111,7 +111,7 @@ impl CellRound {
     ///
     /// # Errors
     /// When its sender broke a rule.
-    pub(in crate::exchange) fn arrived(
+    pub(crate) fn arrived(
         &mut self,
         cx: &mut Context,
         arrived: Arrived,
@@ -129,7 +129,7 @@ impl CellRound {
     }
 
     /// A member's link is gone.
-    pub(in crate::exchange) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
+    pub(crate) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         if let Some(index) = self.group.index(peer) {
             self.fragments.lost |= Members::one(index);
             self.fragments.gone(cx, peer);

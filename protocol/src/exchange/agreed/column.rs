@@ -13,21 +13,27 @@ use core::time::Duration;
 
 /// A column's shard of its fragment, and the parts that it is cut into.
 #[derive(Clone, Debug)]
-pub(in crate::exchange) struct Shape {
-    pub(in crate::exchange) column: u16,
-    pub(in crate::exchange) columns: u16,
+pub(crate) struct Shape {
+    pub(crate) column: u16,
+    pub(crate) columns: u16,
     /// Into how many parts its shard is cut.
-    pub(in crate::exchange) parts: u16,
+    pub(crate) parts: u16,
     /// The members among whom these are dealt, in `PeerId` order.
-    pub(in crate::exchange) owners: Vec<PeerId>,
+    pub(crate) owners: Vec<PeerId>,
     /// Set where it decides a note beside the parameters.
-    pub(in crate::exchange) noted: bool,
+    pub(crate) noted: bool,
 }
 
-impl FragmentRound {
+/// The agreement of a column.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) round: FragmentRound,
+}
+
+impl Column {
     /// Begins a column's agreement. `members` are in `PeerId` order. `longer` is added to the wait for the rows,
     /// which have waits of their own.
-    pub(in crate::exchange) fn of_column(
+    pub(crate) fn new(
         cx: &mut Context,
         fragment: FragmentId,
         members: &[PeerId],
@@ -54,41 +60,38 @@ impl FragmentRound {
             note: shape.noted.then(Vec::new),
             tallies: SortedMap::new(),
         };
-        Self::cut_into(cx, fragment, group, (None, shape.parts), lost, Some(within))
+        let cut = (None, shape.parts);
+        let round = FragmentRound::cut_into(cx, fragment, group, cut, lost, Some(within));
+        Self { round }
     }
 
     /// The mean of this peer's row lies in the Executor. `tally` says whose contributions it holds.
-    pub(in crate::exchange) fn feed(
-        &mut self,
-        cx: &mut Context,
-        weight: f64,
-        tally: Vec<TallyEntry>,
-    ) {
-        let me = self.scope.group.me;
-        if let Some(within) = &mut self.scope.within {
+    pub(crate) fn feed(&mut self, cx: &mut Context, weight: f64, tally: Vec<TallyEntry>) {
+        let me = self.round.scope.group.me;
+        if let Some(within) = &mut self.round.scope.within {
             within.weight = weight;
             within.fed = Some(cx.now);
             within.tallies.insert(me, tally);
         }
-        self.scope.group.members[me].said.weight = weight;
-        self.encode_all(cx);
-        self.advance(cx);
+        self.round.scope.group.members[me].said.weight = weight;
+        self.round.encode_all(cx);
+        self.round.advance(cx);
     }
 
     /// This peer's row brings nothing: its column need not wait for it.
-    pub(in crate::exchange) fn pass(&mut self, cx: &mut Context) {
-        self.brings_nothing(self.scope.group.me);
-        for peer in self.scope.group.other_peers() {
+    pub(crate) fn pass(&mut self, cx: &mut Context) {
+        self.round.brings_nothing(self.round.scope.group.me);
+        for peer in self.round.scope.group.other_peers() {
             if cx.view.takes_part(peer) {
-                self.scope.send(cx, peer, FragmentMessage::EmptyRow);
+                self.round.scope.send(cx, peer, FragmentMessage::EmptyRow);
             }
         }
-        self.advance(cx);
+        self.round.advance(cx);
     }
 
     /// Sets what to decide beside the parameters, while that is open.
-    pub(in crate::exchange) fn set_note(&mut self, note: Vec<u8>) {
-        if let Some(within) = &mut self.scope.within
+    pub(crate) fn set_note(&mut self, note: Vec<u8>) {
+        if let Some(within) = &mut self.round.scope.within
             && within.note.is_some()
         {
             within.note = Some(note);
@@ -96,20 +99,20 @@ impl FragmentRound {
     }
 
     /// The member that makes the note in the first ballot.
-    pub(in crate::exchange) fn notary(&self) -> Option<PeerId> {
-        let target = self.targets.first()?;
-        Some(self.scope.group.peer(target.owner))
+    pub(crate) fn notary(&self) -> Option<PeerId> {
+        let target = self.round.targets.first()?;
+        Some(self.round.scope.group.peer(target.owner))
     }
 
     /// The rows whose contributions are in every decided part, in the order of the members.
-    pub(in crate::exchange) fn rows(&self) -> Members {
-        let all = self.scope.group.all();
-        let versions = self.agreement.decided.iter().flat_map(|(_, v)| v);
+    pub(crate) fn rows(&self) -> Members {
+        let all = self.round.scope.group.all();
+        let versions = self.round.agreement.decided.iter().flat_map(|(_, v)| v);
         versions.fold(all, |rows, version| rows & version.contributors)
     }
 
     /// This peer's row is in every decided part.
-    pub(in crate::exchange) fn has_own_row(&self) -> bool {
-        self.rows().has(self.scope.group.me)
+    pub(crate) fn has_own_row(&self) -> bool {
+        self.rows().has(self.round.scope.group.me)
     }
 }

@@ -8,19 +8,19 @@ use crate::{FragmentId, Order, PeerError, PeerId, Round, SliceId};
 
 /// Slices and messages that came early.
 #[derive(Debug, Default)]
-pub(in crate::exchange) struct Early {
+pub(crate) struct Early {
     slices: Vec<Arrived>,
     messages: Vec<(PeerId, Scoped)>,
 }
 
 impl Early {
     /// Number of them.
-    pub(in crate::exchange) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slices.len() + self.messages.len()
     }
 
     /// Keeps a message, while there is room.
-    pub(in crate::exchange) fn keep_message(&mut self, from: PeerId, message: &Scoped) {
+    pub(crate) fn keep_message(&mut self, from: PeerId, message: &Scoped) {
         let of_sender = self.messages.iter().filter(|(f, _)| *f == from);
         let room = of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX;
         if room && self.messages.len() < EARLY_MESSAGES_MAX {
@@ -33,7 +33,7 @@ impl Early {
     ///
     /// # Errors
     /// When its sender has sent as many; then its bytes are released.
-    pub(in crate::exchange) fn keep_slice(
+    pub(crate) fn keep_slice(
         &mut self,
         cx: &mut Context,
         early: Arrived,
@@ -59,16 +59,13 @@ impl Early {
     }
 
     /// Takes out the slices of rounds and fragments that begin.
-    pub(in crate::exchange) fn take_slices(
-        &mut self,
-        due: impl Fn(Round, FragmentId) -> bool,
-    ) -> Vec<Arrived> {
+    pub(crate) fn take_slices(&mut self, due: impl Fn(Round, FragmentId) -> bool) -> Vec<Arrived> {
         let due = |early: &mut Arrived| due(early.slice.round, early.slice.fragment);
         self.slices.extract_if(.., due).collect()
     }
 
     /// Takes out the messages of rounds and fragments that begin.
-    pub(in crate::exchange) fn take_messages(
+    pub(crate) fn take_messages(
         &mut self,
         due: impl Fn(Round, FragmentId) -> bool,
     ) -> Vec<(PeerId, Scoped)> {
@@ -77,29 +74,25 @@ impl Early {
     }
 
     /// A peer is gone, and its slices are for a group in which it would be.
-    pub(in crate::exchange) fn drop_of(&mut self, cx: &mut Context, peer: PeerId) {
+    pub(crate) fn drop_of(&mut self, cx: &mut Context, peer: PeerId) {
         self.retain_slices(cx, |early| early.from != peer, |_| false);
     }
 
     /// The round is over. Bytes that are `held` under the same name for something else stay.
-    pub(in crate::exchange) fn forget_the_round(
-        &mut self,
-        cx: &mut Context,
-        held: impl Fn(&SliceId) -> bool,
-    ) {
+    pub(crate) fn forget_the_round(&mut self, cx: &mut Context, held: impl Fn(&SliceId) -> bool) {
         let round = cx.round;
         self.retain_slices(cx, |early| early.slice.round > round, held);
         self.messages.retain(|(_, message)| message.round > round);
     }
 
     /// Keeps the messages that are wanted.
-    pub(in crate::exchange) fn retain_messages(&mut self, wanted: impl Fn(&Scoped) -> bool) {
+    pub(crate) fn retain_messages(&mut self, wanted: impl Fn(&Scoped) -> bool) {
         self.messages.retain(|(_, message)| wanted(message));
     }
 
     /// Keeps the slices that are wanted. The bytes of the others are released, unless they are `held`
     /// under the same name for something else.
-    pub(in crate::exchange) fn retain_slices(
+    pub(crate) fn retain_slices(
         &mut self,
         cx: &mut Context,
         wanted: impl Fn(&Arrived) -> bool,

@@ -81,7 +81,7 @@ pub(super) fn can_propose(cx: &Context, peer: PeerId) -> bool {
 
 /// The peer that is furthest ahead, if at least half of the others are more than `by` rounds further, in
 /// their own words: they continued without this peer. If fewer say so, this peer does not give up.
-pub(in crate::exchange) fn ahead(cx: &Context, by: u64) -> Option<PeerId> {
+pub(crate) fn ahead(cx: &Context, by: u64) -> Option<PeerId> {
     let others = || cx.view.of_this_branch().filter(|(_, r)| r.ready);
     let ahead = || others().filter(|(_, r)| r.round.since(cx.round) > by);
     let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));

@@ -1,32 +1,39 @@
 //! One fragment's exchange in one group: its state and its transitions.
 //!
-//! Other files continue the work: `transfer` (slices on their way), `reduce` (contributions in, aggregates out),
-//! `gathered` (contributions as they are, and what members say of them), `carry_out` (along a schedule), `vote`,
-//! `repair` (ballots above zero, which replace missing shards) and `signed` (votes and ballots where members may
-//! lie). The state that these share is in `state`, `agreement` and `pipeline`.
+//! Four other files continue the work: `reduce` (contributions in, aggregates out), `carry_out` (the same along a
+//! schedule), `vote` (votes, and ballots that replace missing shards) and `signed` (the same where members may lie).
+//! What they share has types of its own: `scope` (the subject), `state`, `holdings`, `agreement` and `pipeline`. What
+//! only some exchanges have borrows these: `scorer`, and `column` in a grid.
 
 use super::agreement::Agreement;
 use super::ballot::{Ballot, ShardVersion};
 use super::group::Group;
+use super::holdings::Holdings;
 use super::owners::{owners, parts};
 use super::pipeline::Pipeline;
 use super::scope::{Scope, Within};
+use super::scorer::Scorer;
 use super::state::{Duty, FragmentStage, Reduction, Target, Task, Transfers};
 use super::testimony::Testimony;
+use crate::core::FetchId;
 use crate::core::context::Context;
-use crate::exchange::settlement;
+use crate::core::sends::{SendTurn, Waiting};
+use crate::exchange::{Arrived, PushEnd, broke, settlement};
 use crate::schedule::Program;
-use crate::sorted::{SortedMap, SortedSet};
+use crate::sorted::SortedSet;
 use crate::{
-    Attempt, Ending, Event, ExchangeKind, FragmentId, Members, Order, Passes, PeerId, Round,
-    SliceId, Source, Time, Wait,
+    Attempt, Digest, Ending, Event, ExchangeKind, FragmentId, Layers, Members, Order, Output, Part,
+    Passes, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta, Source, Tag, Time, Wait,
 };
 use core::time::Duration;
 use std::sync::Arc;
 
+/// Repetitions of a push that certainly failed.
+const PUSH_RETRIES: u8 = 2;
+
 /// One fragment's exchange in one group, from the contributions to the decision.
 #[derive(Debug)]
-pub(in crate::exchange) struct FragmentRound {
+pub(crate) struct FragmentRound {
     pub(super) scope: Scope,
     pub(super) stage: FragmentStage,
     /// Members that are still waited for.
@@ -37,15 +44,14 @@ pub(in crate::exchange) struct FragmentRound {
     pub(super) reduction: Reduction,
     /// The schedule that ballot zero follows; none where members push directly to the owners.
     pub(super) pipeline: Option<Pipeline>,
-    /// Versions this peer holds, shard by shard.
-    pub(super) held: SortedMap<u16, Vec<ShardVersion>>,
+    pub(super) holdings: Holdings,
     /// The version of each shard that the current ballot is about.
     pub(super) targets: Vec<Target>,
     pub(super) agreement: Agreement,
     pub(super) transfers: Transfers,
-    pub(in crate::exchange) ending: Option<Ending>,
+    pub(crate) ending: Option<Ending>,
     /// A peer that knows more, when decided slices can no longer be found.
-    pub(in crate::exchange) missed: Option<PeerId>,
+    pub(crate) missed: Option<PeerId>,
     /// Set once the peer has been told how it ended.
     pub(super) told: bool,
 }
@@ -130,7 +136,7 @@ impl FragmentRound {
             deadline: cx.wait_in(fragment, Wait::Contributions, allowed),
             reduction: Reduction::default(),
             pipeline,
-            held: SortedMap::new(),
+            holdings: Holdings::default(),
             targets,
             agreement,
             transfers: Transfers::default(),
@@ -141,7 +147,7 @@ impl FragmentRound {
         if this.scope.gathered {
             this.offer(cx);
             if this.scope.scoring.is_some() {
-                this.take_scoring_duty();
+                this.scorer().take_duty();
             }
             return this;
         }
@@ -195,7 +201,7 @@ impl FragmentRound {
     }
 
     /// Time of the next look at this fragment.
-    pub(in crate::exchange) fn due(&self) -> Time {
+    pub(crate) fn due(&self) -> Time {
         let lock = self.agreement.due();
         lock.map_or(self.deadline, |lock| lock.min(self.deadline))
     }
@@ -209,23 +215,27 @@ impl FragmentRound {
 
     /// Orders work of the Executor for this fragment.
     pub(super) fn order(&mut self, cx: &mut Context, order: Order, task: Task) {
-        self.reduction.tasks.insert(cx.order(order), task);
+        self.reduction.order(cx, order, task);
+    }
+
+    /// The evaluation of the others' contributions.
+    pub(super) fn scorer(&mut self) -> Scorer<'_> {
+        Scorer {
+            scope: &self.scope,
+            holdings: &self.holdings,
+            reduction: &mut self.reduction,
+        }
     }
 
     /// The version of a shard that fits the current ballot, if it is here.
     pub(super) fn fitting(&self, shard: u16) -> Option<ShardVersion> {
         let target = self.targets.get(usize::from(shard))?;
         let owner = self.scope.group.peer(target.owner);
-        let versions = self.held.get(&shard)?;
-        let fits = |v: &&ShardVersion| match target.exact {
-            Some(exact) => **v == exact,
-            None => v.owner == owner && v.attempt == target.attempt,
-        };
-        versions.iter().find(fits).copied()
+        self.holdings.fitting(shard, target, owner)
     }
 
     /// Nothing is left to do, and no more slices are needed.
-    pub(in crate::exchange) fn over(&self) -> bool {
+    pub(crate) fn over(&self) -> bool {
         self.ending.is_some() || self.missed.is_some() || self.is_spent()
     }
 
@@ -254,7 +264,7 @@ impl FragmentRound {
     }
 
     /// A member's link is gone, or it is in another group.
-    pub(in crate::exchange) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
+    pub(crate) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         if let Some(index) = self.scope.group.index(peer) {
             self.give_up(Members::one(index));
             self.advance(cx);
@@ -262,7 +272,7 @@ impl FragmentRound {
     }
 
     /// A peer is in the group.
-    pub(in crate::exchange) fn has(&self, peer: PeerId) -> bool {
+    pub(crate) fn has(&self, peer: PeerId) -> bool {
         self.scope.group.index(peer).is_some()
     }
 
@@ -344,7 +354,9 @@ impl FragmentRound {
                 let second = deadlines.allow(Wait::Contributions, peers());
                 deadlines.allow(Wait::Agreement, peers()) + second
             }
-            (None, None) => deadlines.allow(Wait::Agreement, peers()) + self.patience(),
+            (None, None) => {
+                deadlines.allow(Wait::Agreement, peers()) + self.reduction.scores.patience()
+            }
         };
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);
     }
@@ -359,7 +371,7 @@ impl FragmentRound {
     }
 
     /// The deadline has passed.
-    pub(in crate::exchange) fn timeout(&mut self, cx: &mut Context) {
+    pub(crate) fn timeout(&mut self, cx: &mut Context) {
         self.insist_if_due(cx);
         if self.over() || cx.now < self.deadline {
             return;
@@ -409,7 +421,7 @@ impl FragmentRound {
 
     /// Members whose part is missing: contributions to this peer's shards, then aggregates of theirs,
     /// then votes.
-    pub(in crate::exchange) fn awaited(&self) -> Vec<PeerId> {
+    pub(crate) fn awaited(&self) -> Vec<PeerId> {
         // Without a vote of its own, a member may still wait for others itself.
         let silent = || self.hopeful.without(self.agreement.voters());
         let members = match self.stage {
@@ -482,20 +494,221 @@ impl FragmentRound {
             known.map(|m| (m.peer, m.said.weight)).collect()
         };
         let contributors = versions.iter().map(|v| names(v.contributors)).collect();
-        let (round, fragment) = (self.scope.round, self.scope.fragment);
         if whole {
-            cx.emit(Event::Decided {
-                round,
-                fragment,
-                ballot,
-                contributors,
-            });
+            self.scope.emit_decided(cx, ballot, contributors);
         }
         self.ending = Some(self.scope.ending(aggregates));
     }
 
+    /// A slice of this exchange arrived.
+    ///
+    /// # Errors
+    /// When its sender broke a rule.
+    pub(crate) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
+        let Arrived {
+            from,
+            slice,
+            meta,
+            digest,
+        } = arrived;
+        let Some(index) = self.scope.group.index(from) else {
+            return broke("a slice from a peer outside the group");
+        };
+        let ballots = self.agreement.ballots_max();
+        let contributors = self.scope.contributors_of(index, &slice, &meta, ballots)?;
+        let handed_on = slice.part == Part::Aggregate && slice.attempt == Attempt::FIRST;
+        if slice.part == Part::Partial || (handed_on && self.pipeline.is_some()) {
+            return self.pipeline_arrived(cx, arrived, index, contributors);
+        }
+        if slice.origin != from {
+            return broke("a slice that its sender did not make");
+        }
+        match (slice.part, digest) {
+            (Part::Partial | Part::Bundle, _) => {}
+            (Part::Basis, _) => self.basis_arrived(cx, index, slice, contributors),
+            (Part::Second, _) => self.second_arrived(index, slice),
+            (Part::Contribution | Part::RowMean, _) => {
+                self.transfers.slices.insert(slice);
+                self.pipeline_came(cx, index, slice, Members::one(index));
+                if let Tag::RowMean { weight, .. } = meta.tag {
+                    self.scope.group.members[index].said.weight = weight;
+                }
+                let part = self.scope.part_of(&slice);
+                *self.reduction.here.entry(part).or_default() |= Members::one(index);
+                let waited = match &self.scope.within {
+                    // By how much its row was later than this peer's.
+                    Some(within) => within.fed.map_or(Duration::ZERO, |fed| cx.now.since(fed)),
+                    None => cx.now.since(self.since),
+                };
+                // One that came after the deadline counts too: otherwise a deadline that is too short
+                // would stay so. Where members may lie, it would let a late one slow all others.
+                let in_time = self.stage == FragmentStage::Collecting;
+                let counts = in_time || (!self.agreement.signs() && !self.over());
+                if counts && self.pipeline.is_none() {
+                    cx.deadlines.record(Wait::Contributions, from, waited);
+                }
+            }
+            (Part::Aggregate | Part::Scores, Some(digest)) => {
+                self.aggregate_arrived(from, &slice, contributors, digest)?;
+                if self.scope.scoring.is_some() && slice.part == Part::Aggregate && !self.over() {
+                    let waited = cx.now.since(self.since);
+                    cx.deadlines.record(Wait::Contributions, from, waited);
+                }
+            }
+            (Part::Aggregate | Part::Scores, None) => {
+                return broke("an aggregate without a digest");
+            }
+        }
+        self.advance(cx);
+        Ok(())
+    }
+
+    /// An aggregate arrived from the member that made it.
+    fn aggregate_arrived(
+        &mut self,
+        from: PeerId,
+        slice: &SliceId,
+        contributors: Members,
+        digest: Digest,
+    ) -> Result<(), PeerError> {
+        let part = self.scope.part_of(slice);
+        if !contributors.is_within(self.scope.group.all()) || contributors.is_empty() {
+            return broke("an aggregate of contributors outside the group");
+        }
+        let version = ShardVersion {
+            owner: from,
+            attempt: slice.attempt,
+            contributors,
+            digest,
+        };
+        self.holdings.came(part, version)?;
+        self.transfers.slices.insert(*slice);
+        if slice.attempt == Attempt::FIRST {
+            self.transfers.given.entry(part).or_insert(digest);
+        }
+        Ok(())
+    }
+
+    /// Notes that the bytes of a version are here.
+    pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
+        let slice = self.scope.aggregate(shard, &version);
+        self.transfers.slices.insert(slice);
+        self.holdings.hold(shard, version);
+    }
+
+    /// Pushes a slice to a member, in the order of the schedule where it says one.
+    pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
+        self.transfers.metas.insert(slice, meta);
+        let down = slice.part == Part::Aggregate;
+        let needed = u8::try_from(slice.fragment.0).map_or(u8::MAX / 2, |at| at.min(u8::MAX / 2));
+        // Aggregates overtake contributions, because they end an exchange. With priorities, the
+        // fragment that is needed first overtakes both. Decoupled, contributions leave as they come,
+        // and only aggregates have an order.
+        let first_needed = match cx.plan.overlap.layers {
+            Layers::ByPriority | Layers::IntoForward => needed,
+            Layers::Decoupled if down => needed,
+            Layers::Together | Layers::AsReady | Layers::Decoupled => 0,
+        };
+        let priority = match cx.plan.overlap.layers {
+            Layers::Decoupled => first_needed + u8::from(down),
+            _ => 2 * first_needed + u8::from(!down),
+        };
+        let open = self.pipeline.as_ref().filter(|pipeline| pipeline.open);
+        let turns = open.and_then(|pipeline| pipeline.program.turns());
+        let (Some(turns), Some(index)) = (turns, self.scope.group.index(to)) else {
+            cx.push(to, slice, meta, priority);
+            return;
+        };
+        let turn = SendTurn {
+            round: slice.round,
+            needed: first_needed,
+            fragment: slice.fragment,
+            place: turns.place(slice.shard, index, down),
+        };
+        let window = turns.window;
+        let send = Waiting {
+            meta,
+            priority,
+            window,
+        };
+        cx.push_in_turn(turn, to, slice, send);
+    }
+
+    /// A push ended. One that certainly failed is repeated while it can still help.
+    pub(crate) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
+        let PushEnd { to, slice, outcome } = end;
+        // The exchange may have ended here while others still lack this aggregate.
+        let open = self.transfers.slices.contains(&slice)
+            && (!self.over() || slice.part == Part::Aggregate);
+        let index = self.scope.group.index(to);
+        let hopeful = index.is_some_and(|index| self.hopeful.has(index));
+        if outcome != PushOutcome::Lost || !open || !hopeful {
+            return;
+        }
+        let tries = self.transfers.retries.entry((to, slice)).or_default();
+        if *tries >= PUSH_RETRIES {
+            return;
+        }
+        *tries += 1;
+        if let Some(meta) = self.transfers.metas.get(&slice).copied() {
+            self.push(cx, to, slice, meta);
+        }
+    }
+
+    /// Fetches one version from a member that holds it.
+    pub(super) fn fetch(
+        &mut self,
+        cx: &mut Context,
+        shard: u16,
+        version: &ShardVersion,
+        holder: PeerId,
+    ) {
+        let slice = self.scope.aggregate(shard, version);
+        if self.transfers.fetching.insert(slice) {
+            let deadline = cx.now + cx.deadlines.ceiling();
+            cx.put(Output::Fetch {
+                what: FetchId::Slice(slice),
+                from: vec![holder],
+                deadline,
+            });
+        }
+    }
+
+    /// A fetch ended.
+    pub(crate) fn fetched(&mut self, cx: &mut Context, slice: SliceId, digest: Option<Digest>) {
+        self.transfers.slices.insert(slice);
+        if !self.transfers.fetching.remove(&slice) {
+            return;
+        }
+        // Held are only versions with the expected digest. Other bytes under the same name count
+        // for nothing.
+        let part = self.scope.part_of(&slice);
+        let decided = self.agreement.decided.iter();
+        let decided = decided.flat_map(|(_, v)| v.get(usize::from(part)));
+        let wanted = self.targets.get(usize::from(part)).and_then(|t| t.exact);
+        let version = decided
+            .copied()
+            .chain(wanted)
+            .find(|v| Some(v.digest) == digest && self.scope.aggregate(part, v) == slice);
+        if let Some(version) = version {
+            self.hold(part, version);
+        } else {
+            let same = |v: &ShardVersion| self.scope.aggregate(part, v) == slice;
+            self.holdings.overwritten(part, digest, same);
+        }
+        self.advance(cx);
+    }
+
+    /// A fetch failed. Another member may hold the slice, or the next ballot has it reduced again,
+    /// so the deadline comes sooner.
+    pub(crate) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
+        if self.transfers.fetching.remove(&slice) && !self.over() {
+            self.deadline = self.deadline.min(cx.now + cx.deadlines.answer());
+        }
+    }
+
     /// The Executor holds a slice's bytes for it.
-    pub(in crate::exchange) fn holds(&self, slice: &SliceId) -> bool {
+    pub(crate) fn holds(&self, slice: &SliceId) -> bool {
         self.transfers.slices.contains(slice)
     }
 
@@ -505,7 +718,7 @@ impl FragmentRound {
         let named = |task: &Task| match *task {
             Task::Contribution(shard) => Some(scope.contribution(shard, me)),
             Task::Aggregate(shard, attempt) | Task::Noted(shard, attempt) => {
-                Some(self.own_aggregate(shard, attempt))
+                Some(scope.own_aggregate(shard, attempt))
             }
             Task::Basis(shard, attempt) => Some(scope.basis(shard, me, attempt)),
             Task::Second(shard, attempt) => Some(scope.second(shard, me, attempt)),
@@ -519,7 +732,7 @@ impl FragmentRound {
     }
 
     /// Gives up the work under way, and releases all bytes.
-    pub(in crate::exchange) fn give_back(&mut self, cx: &mut Context) {
+    pub(crate) fn give_back(&mut self, cx: &mut Context) {
         self.stop_waiting(cx);
         self.release(cx, &[]);
     }

@@ -22,7 +22,7 @@ pub(super) fn window(plan: &Plan) -> usize {
 
 /// The fragments that are open or have ended, by their number.
 #[derive(Debug, Default)]
-pub(in crate::exchange) struct Fragments {
+pub(crate) struct Fragments {
     pub(super) all: Vec<FragmentRound>,
     /// Members that were given up in some fragment.
     pub(super) lost: Members,
@@ -58,18 +58,18 @@ impl Fragments {
     }
 
     /// The earliest deadline of an open fragment.
-    pub(in crate::exchange) fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<Time> {
         self.open().map(FragmentRound::due).min()
     }
 
     /// Fragments that have ended since the last call.
-    pub(in crate::exchange) fn ended(&mut self) -> Vec<(FragmentId, Ending)> {
+    pub(crate) fn ended(&mut self) -> Vec<(FragmentId, Ending)> {
         let all = self.all.iter_mut();
         tell(all.map(|f| (f.scope.fragment, f.ending.as_ref(), &mut f.told)))
     }
 
     /// A fragment's result is applied: its bytes are kept for members that lack them.
-    pub(in crate::exchange) fn applied(
+    pub(crate) fn applied(
         &mut self,
         cx: &mut Context,
         fragment: FragmentId,
@@ -81,7 +81,7 @@ impl Fragments {
     }
 
     /// A fragment's result cannot be applied because of one slice.
-    pub(in crate::exchange) fn without(
+    pub(crate) fn without(
         &mut self,
         cx: &mut Context,
         bad: SliceId,
@@ -117,18 +117,18 @@ impl Fragments {
         self.all.iter_mut().for_each(|f| f.gone(cx, peer));
     }
 
-    pub(in crate::exchange) fn timeout(&mut self, cx: &mut Context) {
+    pub(crate) fn timeout(&mut self, cx: &mut Context) {
         self.all.iter_mut().for_each(|f| f.timeout(cx));
     }
 
-    pub(in crate::exchange) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
+    pub(crate) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
         if let Some(fragment) = self.of(&end.slice) {
             fragment.pushed(cx, end);
         }
     }
 
     /// A fetch ended; false when it was not for an open fragment.
-    pub(in crate::exchange) fn fetched(
+    pub(crate) fn fetched(
         &mut self,
         cx: &mut Context,
         slice: SliceId,
@@ -140,26 +140,26 @@ impl Fragments {
         })
     }
 
-    pub(in crate::exchange) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
+    pub(crate) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
         if let Some(fragment) = self.of(&slice) {
             fragment.fetch_failed(cx, slice);
         }
     }
 
     /// An order was answered.
-    pub(in crate::exchange) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) {
+    pub(crate) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) {
         self.all.iter_mut().any(|f| f.done(cx, order, done));
     }
 
     /// The round is over, or given up half-way and learned from others later: releases the bytes of fragments
     /// that are still under way. A closed fragment holds none.
-    pub(in crate::exchange) fn release(&mut self, cx: &mut Context) {
+    pub(crate) fn release(&mut self, cx: &mut Context) {
         let all = std::mem::take(&mut self.all);
         all.into_iter().for_each(|mut f| f.give_back(cx));
     }
 
     /// The peers that a fragment's exchange waits for.
-    pub(in crate::exchange) fn awaited(&self, fragment: FragmentId) -> Vec<PeerId> {
+    pub(crate) fn awaited(&self, fragment: FragmentId) -> Vec<PeerId> {
         let place = self.place(fragment).ok();
         let found = place.and_then(|place| self.all.get(place));
         found.map(FragmentRound::awaited).unwrap_or_default()

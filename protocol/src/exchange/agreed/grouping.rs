@@ -291,7 +291,7 @@ impl Grouping {
     }
 
     /// These peers may form a group.
-    pub(super) fn enough_for_a_group(&self, cx: &Context, ready: &[PeerId]) -> bool {
+    fn enough_for_a_group(&self, cx: &Context, ready: &[PeerId]) -> bool {
         is_enough(cx, self.attempts, ready)
     }
 

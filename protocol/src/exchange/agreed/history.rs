@@ -57,7 +57,7 @@ pub(crate) struct History {
 
 impl History {
     /// The sender still works on a past round: it learns how that ended, if it asks.
-    pub(in crate::exchange) fn tell(&self, cx: &mut Context, from: PeerId, message: &Scoped) {
+    pub(crate) fn tell(&self, cx: &mut Context, from: PeerId, message: &Scoped) {
         let decision = self.decision(message.round, message.fragment);
         if let Some(decision) = decision.filter(|_| message.body.asks()) {
             cx.send(from, decision.clone());
@@ -76,7 +76,7 @@ impl History {
     }
 
     /// A slice's bytes are kept here.
-    pub(in crate::exchange) fn keeps(&self, slice: &SliceId) -> bool {
+    pub(crate) fn keeps(&self, slice: &SliceId) -> bool {
         self.slices.contains(slice)
     }
 
@@ -112,7 +112,7 @@ impl History {
     }
 
     /// Keeps a fragment's decision in a grid, now that it is applied.
-    pub(in crate::exchange) fn keep(&mut self, cx: &mut Context, decision: Scoped) {
+    pub(crate) fn keep(&mut self, cx: &mut Context, decision: Scoped) {
         self.add(cx, decision, false);
     }
 

@@ -1,11 +1,12 @@
 //! What arrives for a round's exchange: slices and messages, early, in time or late.
 
+use super::Agreed;
 use super::electorate::signs;
 use super::group::Surroundings;
 use super::grouping::Ready;
 use super::member::Said;
 use super::message::{AgreedMessage, FormingMessage, Proposed, Scoped};
-use super::{Agreed, EXCHANGE};
+use super::scope::EXCHANGE;
 use crate::core::context::Context;
 use crate::exchange::{Arrived, ExchangeMessage, broke, foreign_message, foreign_tag};
 use crate::limits::{EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};

@@ -349,7 +349,7 @@ impl Meeting {
 
 /// The sides that may be merged: heads that a strict majority of their branch's last group holds. A
 /// side's weight is the lower median of its members' claims, so most of them would have to lie.
-pub(super) fn sides_of(said: &SortedMap<PeerId, Head>) -> Vec<MergeSide> {
+fn sides_of(said: &SortedMap<PeerId, Head>) -> Vec<MergeSide> {
     let mut heads: SortedMap<Digest, Vec<(PeerId, Head)>> = SortedMap::new();
     for (peer, head) in said {
         heads.entry(head.anchor).or_default().push((*peer, *head));
@@ -380,7 +380,7 @@ fn claimed<'a>(heads: impl Iterator<Item = &'a Head>) -> usize {
 }
 
 /// All members of these sides.
-pub(super) fn members_of(sides: &[MergeSide]) -> impl Iterator<Item = PeerId> {
+fn members_of(sides: &[MergeSide]) -> impl Iterator<Item = PeerId> {
     sides.iter().flat_map(|side| side.members.iter().copied())
 }
 
@@ -393,7 +393,7 @@ pub(super) fn is_complete(said: &SortedMap<PeerId, Head>, sides: &[MergeSide]) -
 }
 
 /// The round of a merge: the one after the furthest side's. Of a side's members the median counts.
-pub(super) fn round_of(said: &SortedMap<PeerId, Head>, sides: &[MergeSide]) -> Round {
+fn round_of(said: &SortedMap<PeerId, Head>, sides: &[MergeSide]) -> Round {
     let middle = |side: &MergeSide| {
         let heads = side.members.iter().filter_map(|peer| said.get(peer));
         let mut rounds: Vec<Round> = heads.map(|head| head.round).collect();
@@ -405,7 +405,7 @@ pub(super) fn round_of(said: &SortedMap<PeerId, Head>, sides: &[MergeSide]) -> R
 }
 
 /// True if this peer follows a proposal: all sides agree with the heads that it heard, and it is on one of them.
-pub(super) fn acceptable(
+fn acceptable(
     cx: &Context,
     said: &SortedMap<PeerId, Head>,
     (round, sides): (Round, &[MergeSide]),
@@ -431,12 +431,7 @@ pub(super) fn acceptable(
 }
 
 /// The group of a merge: the members of a side share its weight.
-pub(super) fn group_of(
-    plan: &Plan,
-    round: Round,
-    sides: &[MergeSide],
-    me: PeerId,
-) -> Option<Group> {
+fn group_of(plan: &Plan, round: Round, sides: &[MergeSide], me: PeerId) -> Option<Group> {
     let mut all: Vec<Member> = Vec::new();
     for side in sides {
         let weight = side.weight / side.members.len() as f64;

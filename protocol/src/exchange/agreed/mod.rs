@@ -2,10 +2,9 @@
 //! survivors hold the same bits, the weighted mean of a stated set of contributions.
 //!
 //! Life of a round: `grouping` forms the group, and `forming` says what follows; one `FragmentRound` a fragment
-//! (`fragment`) reduces its shards (`reduce`, `gathered`, `carry_out`), votes on them (`vote`) and replaces the
-//! shards of dead members (`repair`); `history` keeps decisions for late peers. Where groups survive liars,
-//! `sealed` forms them and `signed` votes and repairs, by the rule in `rule`. `meeting` brings the sides of a swarm
-//! that was split together again.
+//! (`fragment`) reduces its shards (`reduce`, `carry_out`), votes on them and replaces the shards of dead members
+//! (`vote`); `history` keeps decisions for late peers. Where groups survive liars, `sealed` forms them and `signed`
+//! votes and repairs, by the rule in `rule`. `meeting` brings the sides of a swarm that was split together again.
 //!
 //! Messages per round and member when all is well, with n members and f fragments: one `Ready` and
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
@@ -28,10 +27,10 @@ mod electorate;
 mod forming;
 mod fragment;
 mod fragments;
-mod gathered;
 mod group;
 mod grouping;
 mod history;
+mod holdings;
 mod mailbox;
 mod meeting;
 mod member;
@@ -39,31 +38,30 @@ mod message;
 mod owners;
 mod pipeline;
 mod reduce;
-mod repair;
 mod rule;
 mod scope;
+mod scorer;
 mod sealed;
 mod signed;
 mod signed_message;
 mod state;
 mod testimony;
-mod transfer;
 mod vote;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion, value_of};
-pub(in crate::exchange) use cell_round::CellRound;
-pub(in crate::exchange) use column::Shape;
+pub(crate) use cell_round::CellRound;
+pub(crate) use column::{Column, Shape};
 pub(crate) use decision::{digests_of, inputs_of, proven, scores_of, slices_of};
-pub(in crate::exchange) use early::Early;
-pub(in crate::exchange) use electorate::ahead;
-pub(in crate::exchange) use fragment::FragmentRound;
-pub(crate) use gathered::admit;
+pub(crate) use early::Early;
+pub(crate) use electorate::ahead;
+pub(crate) use fragment::FragmentRound;
 pub(crate) use history::History;
 pub use member::{Member, Said, Whereabouts};
 pub use message::{
     AgreedMessage, FormingMessage, FragmentMessage, Head, MergeSide, Promise, Proposal, Proposed,
     Scoped,
 };
+pub(crate) use scorer::admit;
 pub use signed_message::{
     Pledge, Seat, Seated, SignedGroup, SignedMessage, Stated, VoteCertificate,
 };
@@ -81,9 +79,6 @@ use fragments::{Fragments, window};
 use group::Group;
 use grouping::Grouping;
 use pipeline::Programs;
-
-/// Name of this exchange in errors.
-const EXCHANGE: &str = "agreement in a group";
 
 /// The agreed exchange of one peer.
 #[derive(Default)]

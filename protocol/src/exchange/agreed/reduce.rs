@@ -1,4 +1,6 @@
-//! Contributions in, aggregates out: the two halves of the butterfly.
+//! Contributions in, aggregates out: reduced by owners, or gathered.
+//!
+//! # The butterfly
 //!
 //! Member s owns shard s. Every member pushes its contribution to shard s to its owner; the owner
 //! reduces `sum_i w_i c_i / sum_i w_i` in `PeerId` order over those that came before the deadline,
@@ -30,14 +32,38 @@
 //! **Source:** Vogels et al. 2019, "PowerSGD", algorithm 1, where both passes are all-reduces; Ivkin et
 //! al. 2019, "Communication-efficient distributed SGD with sketching", algorithm 2, where the server asks
 //! for exact values in the second.
+//!
+//! # Gathered
+//!
+//! Every member pushes its contribution, as it was encoded, to all others, and each member combines all of them
+//! itself, in `PeerId` order. This suits codecs whose sums cannot be encoded again without loss.
+//!
+//! ```text
+//! a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on
+//! ```
+//!
+//! Members vote on contributions instead of shards: part i is member i's contribution, by the hash of its bytes. If a
+//! dead member served some members, the others fetch its contribution from them. If no member holds it, a ballot
+//! leaves it out, as a version without contributors. A contribution that does not decode fails in the same way at
+//! every member, so all leave it out. Groups, votes, ballots and history are those of the all-reduce.
+//!
+//! Cost per round with n members, f fragments and a contribution of m encoded bytes: f (n - 1) pushes of m / f bytes
+//! each by every member, n f (n - 1) in all; control messages as in all-reduce. Each member decodes n contributions.
+//! Latency: group, contributions, votes. Cheaper than the butterfly's 2 m (n - 1) / n where the reduction is encoded
+//! worse than n / 2 times as long as a contribution.
+//!
+//! **Source:** the all-gather of sparse gradients in Lin et al. 2018, "Deep Gradient Compression", section 3, and Xu
+//! et al. 2021, "GRACE", section IV; agreement: Lamport 2001, "Paxos Made Simple".
 
 use super::ballot::ShardVersion;
+use super::decision::inputs_of;
 use super::fragment::FragmentRound;
 use super::state::{Duty, FragmentStage, Pass, Progress, Task};
 use crate::core::context::Context;
+use crate::exchange::settlement;
 use crate::{
-    Attempt, Combination, Digest, Done, Members, Order, OrderId, Part, PeerId, Piece, Settlement,
-    SliceId, Source, Wait, WorkError,
+    Attempt, Combination, Digest, Done, Ending, Event, Members, Order, OrderId, Part, PeerId,
+    Piece, Settlement, SliceId, Source, StoreId, Wait, WorkError,
 };
 
 impl FragmentRound {
@@ -57,7 +83,7 @@ impl FragmentRound {
             match duty.pass {
                 Pass::First => self.combine(cx, shard, here),
                 Pass::Second => self.join(cx, shard, here),
-                Pass::Scores => self.score(cx, here),
+                Pass::Scores => self.scorer().score(cx, here),
             }
         }
     }
@@ -67,7 +93,7 @@ impl FragmentRound {
         let here = match duty.pass {
             Pass::First => self.reduction.here.get(&shard).copied(),
             Pass::Second => self.seconds_here(shard, duty),
-            Pass::Scores => Some(self.contributed()),
+            Pass::Scores => Some(self.holdings.contributed(self.scope.group.len())),
         };
         here.unwrap_or_default()
     }
@@ -111,11 +137,7 @@ impl FragmentRound {
     }
 
     /// Slices of some members with their weights.
-    pub(super) fn weighed(
-        &self,
-        set: Members,
-        name: impl Fn(usize) -> SliceId,
-    ) -> Vec<(SliceId, f64)> {
+    fn weighed(&self, set: Members, name: impl Fn(usize) -> SliceId) -> Vec<(SliceId, f64)> {
         let weight = |i: usize| Some(self.scope.group.members.get(i)?.said.weight);
         let all = set.iter();
         all.filter_map(|i| Some((name(i), weight(i)?))).collect()
@@ -131,12 +153,7 @@ impl FragmentRound {
     }
 
     /// An order was answered; false when it is not one of this exchange.
-    pub(in crate::exchange) fn done(
-        &mut self,
-        cx: &mut Context,
-        order: OrderId,
-        done: &Done,
-    ) -> bool {
+    pub(crate) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) -> bool {
         let Some(task) = self.reduction.tasks.remove(&order) else {
             return false;
         };
@@ -144,8 +161,18 @@ impl FragmentRound {
             Task::Fold(shard) | Task::Value(shard) => {
                 self.pipeline_answered(cx, task, self.next_value(shard), done);
             }
-            Task::Stage(_) | Task::Measure(_) => self.evaluated(cx, task, done),
-            Task::Read(part) => self.scores_read(cx, part, done),
+            Task::Stage(_) | Task::Measure(_) => {
+                if self.over() || self.agreement.decided.is_some() {
+                    self.scorer().give_up();
+                } else {
+                    self.scorer().evaluated(cx, task, done);
+                }
+            }
+            Task::Read(part) => {
+                if !self.scorer().was_read(cx, part, done) {
+                    self.missed = self.missed.or(self.scope.group.other_peers().next());
+                }
+            }
             _ => self.answered(cx, task, done),
         }
         self.advance(cx);
@@ -157,7 +184,7 @@ impl FragmentRound {
     /// noted, so that they are released too.
     fn outdated(&mut self, task: Task, shard: u16, attempt: Attempt) {
         self.transfers.slices.extend(match task {
-            Task::Aggregate(..) | Task::Noted(..) => Some(self.own_aggregate(shard, attempt)),
+            Task::Aggregate(..) | Task::Noted(..) => Some(self.scope.own_aggregate(shard, attempt)),
             Task::Basis(..) => Some(self.scope.basis(shard, self.scope.group.me, attempt)),
             _ => None,
         });
@@ -259,7 +286,7 @@ impl FragmentRound {
         let duty = self.reduction.duties.get(&shard);
         let rows = duty.map_or(Members::NONE, |duty| duty.included);
         let note = self.scope.note_with(rows);
-        let slice = self.own_aggregate(shard, attempt);
+        let slice = self.scope.own_aggregate(shard, attempt);
         let of = self.scope.cut();
         let order = Order::Encode {
             slice,
@@ -267,15 +294,6 @@ impl FragmentRound {
             from: Source::Noted(note),
         };
         self.order(cx, order, Task::Noted(shard, attempt));
-    }
-
-    /// The name of this peer's aggregate of a shard.
-    pub(super) fn own_aggregate(&self, shard: u16, attempt: Attempt) -> SliceId {
-        SliceId {
-            part: self.scope.named(shard),
-            attempt,
-            ..self.scope.contribution(shard, self.scope.group.me)
-        }
     }
 
     /// Brings this peer's encoded contribution to the member that reduces the shard in this ballot.
@@ -305,7 +323,7 @@ impl FragmentRound {
         };
         duty.progress = Progress::Encoding;
         let attempt = duty.attempt;
-        let slice = self.own_aggregate(shard, attempt);
+        let slice = self.scope.own_aggregate(shard, attempt);
         let order = Order::Encode {
             slice,
             of: self.scope.cut(),
@@ -352,14 +370,14 @@ impl FragmentRound {
     }
 
     /// The members whose second contributions for this peer's basis are here.
-    pub(super) fn seconds_here(&self, shard: u16, duty: &Duty) -> Option<Members> {
+    fn seconds_here(&self, shard: u16, duty: &Duty) -> Option<Members> {
         let seconds = self.reduction.seconds.get(&(shard, duty.attempt));
         // One that did not contribute before has nothing to add to.
         seconds.map(|seconds| *seconds & duty.expected)
     }
 
     /// All first contributions to a shard are here: makes the basis of them.
-    pub(super) fn encode_basis(
+    fn encode_basis(
         &mut self,
         cx: &mut Context,
         shard: u16,
@@ -376,7 +394,7 @@ impl FragmentRound {
 
     /// The basis is made: the members whose first contributions are in it get it, and their second ones
     /// are awaited.
-    pub(super) fn send_basis(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
+    fn send_basis(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
         let me = self.scope.group.me;
         let Some(duty) = self.reduction.duties.get_mut(&shard) else {
             return;
@@ -461,13 +479,7 @@ impl FragmentRound {
 
     /// This peer's second contribution is encoded: its owner gets it. A basis that nothing can be encoded
     /// for is its owner's fault, and nothing more is expected of this owner.
-    pub(super) fn second_answered(
-        &mut self,
-        cx: &mut Context,
-        shard: u16,
-        attempt: Attempt,
-        done: &Done,
-    ) {
+    fn second_answered(&mut self, cx: &mut Context, shard: u16, attempt: Attempt, done: &Done) {
         let me = self.scope.group.me;
         match done {
             Done::Encoded { bytes, .. } => {
@@ -521,7 +533,7 @@ impl FragmentRound {
             return;
         }
         let order = Order::Encode {
-            slice: self.own_aggregate(shard, attempt),
+            slice: self.scope.own_aggregate(shard, attempt),
             of: self.scope.cut(),
             from: Source::Joined {
                 basis: self.scope.basis(shard, self.scope.group.me, attempt),
@@ -533,7 +545,7 @@ impl FragmentRound {
 
     /// A second contribution does not fit the basis: its sender is left out. In ballots above zero two
     /// coordinators may have named two owners in one attempt, and it may be for the other one.
-    pub(super) fn without_second(
+    fn without_second(
         &mut self,
         cx: &mut Context,
         (shard, attempt): (u16, Attempt),
@@ -559,5 +571,96 @@ impl FragmentRound {
             let outcome = Settlement::Lost;
             cx.order(Order::Settle { slice, outcome });
         }
+    }
+
+    /// Encodes this peer's contribution, which goes to all others.
+    pub(super) fn offer(&mut self, cx: &mut Context) {
+        let part = self.scope.group.me as u16;
+        self.reduction
+            .duties
+            .insert(part, Duty::offer(self.scope.group.me));
+        let slice = SliceId {
+            part: Part::Aggregate,
+            ..self.scope.contribution(part, self.scope.group.me)
+        };
+        let order = Order::Encode {
+            slice,
+            of: 1,
+            from: Source::Store(StoreId::Local),
+        };
+        self.order(cx, order, Task::Aggregate(part, Attempt::FIRST));
+    }
+
+    /// All decided contributions are here.
+    pub(super) fn gather_in(&mut self, cx: &mut Context, ballot: u8, versions: &[ShardVersion]) {
+        let Some(decision) = self.plain_decision() else {
+            return;
+        };
+        let inputs = if self.scope.scoring.is_some() {
+            let admitted = self.scorer().admitted(cx, &decision);
+            match admitted.filter(|_| !self.over()) {
+                Some(admitted) => admitted,
+                None => return,
+            }
+        } else {
+            inputs_of(&decision)
+        };
+        let me = self.scope.group.me;
+        if self.reduction.encoded.contains_key(&(me as u16)) {
+            let slice = SliceId {
+                part: Part::Aggregate,
+                ..self.scope.contribution(me as u16, me)
+            };
+            let mine = versions.get(me).is_some_and(|v| !v.contributors.is_empty());
+            let outcome = settlement(mine);
+            cx.order(Order::Settle { slice, outcome });
+        }
+        if inputs.is_empty() && self.scope.scoring.is_some() {
+            // No one helps. The anchor stays, and what was trained is given up: going on from it would lead
+            // farther away.
+            self.stop_waiting(cx);
+            let (round, fragment) = (self.scope.round, self.scope.fragment);
+            cx.emit(Event::Voided { round, fragment });
+            self.ending = Some(Ending::Gather(inputs));
+            return;
+        }
+        let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        if total <= 0.0 || cx.plan.too_few(inputs.len()) {
+            // No member trained, or too few for a robust rule.
+            self.void(cx);
+            return;
+        }
+        self.emit_combined(cx, ballot, &inputs);
+        self.ending = Some(Ending::Gather(inputs));
+    }
+
+    /// Reports whose contributions are combined.
+    fn emit_combined(&self, cx: &mut Context, ballot: u8, inputs: &[(SliceId, f64)]) {
+        let names = inputs.iter().map(|(s, w)| (s.origin, *w)).collect();
+        self.scope.emit_decided(cx, ballot, vec![names]);
+    }
+
+    /// A contribution does not decode, here and at every other member: combines the rest. `None`
+    /// when nothing is left.
+    pub(super) fn leave_out(
+        &mut self,
+        cx: &mut Context,
+        bad: SliceId,
+        reason: &str,
+    ) -> Option<Ending> {
+        let Some(Ending::Gather(inputs)) = &mut self.ending else {
+            return None;
+        };
+        let all = inputs.len();
+        inputs.retain(|(slice, _)| *slice != bad);
+        let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        if inputs.len() == all || total <= 0.0 || cx.plan.too_few(inputs.len()) {
+            return None;
+        }
+        let (inputs, ending) = (inputs.clone(), self.ending.clone());
+        cx.accuse(bad.origin, format!("a contribution that is bad: {reason}"));
+        let ballot = self.agreement.decided.as_ref().map_or(0, |(b, _)| *b);
+        self.emit_combined(cx, ballot, &inputs);
+        ending
     }
 }

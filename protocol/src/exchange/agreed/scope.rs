@@ -5,14 +5,18 @@ use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
 use crate::core::context::Context;
 use crate::data::Tally;
-use crate::exchange::broke;
+use crate::exchange::{broke, foreign_tag};
+use crate::limits::BALLOTS_MAX;
 use crate::roll::RoundNote;
 use crate::sorted::SortedMap;
 use crate::{
-    Attempt, Ending, FragmentId, Members, Part, Passes, PeerError, PeerId, Round, Scoring, SliceId,
-    SliceMeta, StoreId, Tag, TallyEntry, Time,
+    Attempt, Ending, Event, FragmentId, Members, Part, Passes, PeerError, PeerId, Round, Scoring,
+    SliceId, SliceMeta, StoreId, Tag, TallyEntry, Time,
 };
 use core::time::Duration;
+
+/// Name of this exchange in errors.
+pub(super) const EXCHANGE: &str = "agreement in a group";
 
 /// The subject of a fragment's round. But for weights and notes in a grid it never changes.
 #[derive(Debug)]
@@ -83,6 +87,15 @@ impl Scope {
             part: self.named(shard),
             origin: version.owner,
             attempt: version.attempt,
+        }
+    }
+
+    /// The name of this peer's aggregate of a shard.
+    pub(super) fn own_aggregate(&self, shard: u16, attempt: Attempt) -> SliceId {
+        SliceId {
+            part: self.named(shard),
+            attempt,
+            ..self.contribution(shard, self.group.me)
         }
     }
 
@@ -210,6 +223,56 @@ impl Scope {
         self.gathered && version.contributors.is_empty()
     }
 
+    /// Checks that a slice of the member with this index fits the group, its exchange and its number of ballots; gives the
+    /// members whose mean it is.
+    pub(super) fn contributors_of(
+        &self,
+        index: usize,
+        slice: &SliceId,
+        meta: &SliceMeta,
+        ballots: u8,
+    ) -> Result<Members, PeerError> {
+        let attempts = match slice.part {
+            Part::Contribution | Part::RowMean | Part::Bundle => 1,
+            Part::Aggregate => ballots,
+            // No ballot makes scores again.
+            Part::Scores => 1,
+            Part::Basis | Part::Second => BALLOTS_MAX,
+            Part::Partial => u8::MAX,
+        };
+        if meta.of != self.cut()
+            || slice.shard >= self.cut()
+            || (self.within.is_some() && self.part_of(slice) >= self.of)
+            || slice.attempt.0 >= attempts
+        {
+            return broke("a slice that does not fit the group's shards");
+        }
+        let two_passes = self.passes.are_two();
+        let contributors = match (slice.part, meta.tag) {
+            (Part::Contribution, Tag::Contribution { .. }) if self.within.is_none() => {
+                Members::NONE
+            }
+            (Part::RowMean, Tag::RowMean { weight, .. }) if self.within.is_some() => {
+                if !weight.is_finite() || weight <= 0.0 {
+                    return broke("a row without weight");
+                }
+                Members::NONE
+            }
+            (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
+            (Part::Scores, Tag::Mean { members, .. }) if self.scoring.is_some() => members,
+            (Part::Basis, Tag::Mean { members, .. }) if two_passes => members,
+            (Part::Second, Tag::Contribution { .. }) if two_passes => Members::NONE,
+            _ => return Err(foreign_tag(meta.tag, EXCHANGE)),
+        };
+        if self.gathered
+            && (!matches!(slice.part, Part::Aggregate | Part::Scores)
+                || contributors != Members::one(index))
+        {
+            return broke("a contribution that is not its sender's own");
+        }
+        Ok(contributors)
+    }
+
     /// The header of this peer's contributions.
     pub(super) fn contribution_meta(&self, bytes: u64) -> SliceMeta {
         let group = self.group.tag;
@@ -279,6 +342,22 @@ impl Scope {
         };
         within.tallies.insert(index, entries.to_vec());
         Ok(())
+    }
+
+    /// Reports the contributors to each part of the decision, with their weights.
+    pub(super) fn emit_decided(
+        &self,
+        cx: &mut Context,
+        ballot: u8,
+        contributors: Vec<Vec<(PeerId, f64)>>,
+    ) {
+        let (round, fragment) = (self.round, self.fragment);
+        cx.emit(Event::Decided {
+            round,
+            fragment,
+            ballot,
+            contributors,
+        });
     }
 
     /// Sends a member a message about this fragment.

@@ -389,7 +389,7 @@ impl FragmentRound {
             pledge: Box::new(pledge),
             certificate: certificate.map(Box::new),
             versions,
-            held: self.all_held(),
+            held: self.holdings.newest(),
         };
         self.say(cx, Some(of.coordinator), promise);
         self.say(cx, None, SignedMessage::Prepare { ballot });
@@ -468,7 +468,7 @@ impl FragmentRound {
 
     /// Coordinates a ballot.
     fn lead(&mut self, cx: &mut Context, ballot: u8) {
-        let held = self.all_held();
+        let held = self.holdings.newest();
         let (signed, scope) = self.sealed();
         if signed.led >= ballot {
             return;

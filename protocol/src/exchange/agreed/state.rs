@@ -1,9 +1,12 @@
-//! The parts of a fragment's state, each with one concern: the shards that this peer reduces, the scores that it
-//! gives, and the slices that it holds.
+//! The parts of a fragment's state, each with one concern: the shards that this peer reduces, and the slices on their
+//! way.
 
 use super::ballot::ShardVersion;
+use crate::core::context::Context;
 use crate::sorted::{SortedMap, SortedSet};
-use crate::{Attempt, Digest, Members, OrderId, PeerId, Score, Scores, SliceId, SliceMeta, Time};
+use crate::{
+    Attempt, Digest, Members, Order, OrderId, PeerId, Score, Scores, SliceId, SliceMeta, Time,
+};
 use core::time::Duration;
 
 /// An order whose answer is awaited.
@@ -69,7 +72,14 @@ pub(super) struct Reduction {
     /// Bases that are here and not answered: of each shard by attempt and owner.
     pub(super) bases: SortedMap<(u16, Attempt), PeerId>,
     /// The evaluation of contributions, where they are scored.
-    pub(super) scoring: ScoringState,
+    pub(super) scores: ScoringState,
+}
+
+impl Reduction {
+    /// Orders work of the Executor.
+    pub(super) fn order(&mut self, cx: &mut Context, order: Order, task: Task) {
+        self.tasks.insert(cx.order(order), task);
+    }
 }
 
 /// The slices of a fragment: those that the Executor holds, those pushed and those fetched.
@@ -150,6 +160,10 @@ impl Duty {
     }
 }
 
+/// How many times as long as it needed itself a member waits for the scores of others, beside the usual wait:
+/// members' machines differ.
+const PATIENCE: u32 = 3;
+
 /// This peer's evaluation of the others' contributions, and what all say.
 #[derive(Debug, Default)]
 pub(super) struct ScoringState {
@@ -165,4 +179,11 @@ pub(super) struct ScoringState {
     pub(super) unread: Option<SortedSet<u16>>,
     /// The members' scores.
     pub(super) said: SortedMap<PeerId, Scores>,
+}
+
+impl ScoringState {
+    /// Time that this peer waits for others beside the usual wait, because they score, too.
+    pub(super) fn patience(&self) -> Duration {
+        self.took * PATIENCE
+    }
 }

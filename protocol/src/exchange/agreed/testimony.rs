@@ -391,7 +391,7 @@ pub(super) fn read(
 }
 
 /// A certificate as a message.
-pub(super) fn write(group: &Group, known: &Certificate<Digest, Signature>) -> VoteCertificate {
+fn write(group: &Group, known: &Certificate<Digest, Signature>) -> VoteCertificate {
     VoteCertificate {
         ballot: known.ballot,
         value: known.value,

@@ -1,24 +1,38 @@
-//! Agreement: a strict majority of the group must hold, and vote for, the same versions.
+//! Votes of a fragment's round, and the ballots that replace missing shards.
 //!
-//! Promises, votes and the decision are in `agreement`. Here a fragment's round hears its members, votes, fetches the
-//! slices that it lacks of the decided versions, and ends. This is where it asks whether members sign: in groups that
-//! survive liars they vote in `signed`, in others here and in `repair`.
+//! A strict majority of the group must hold, and vote for, the same versions. Promises, votes and the decision are in
+//! `agreement`. Here a fragment's round hears its members, votes, fetches the slices that it lacks of the decided
+//! versions, and ends. This is where it asks whether members sign: in groups that survive liars they vote, choose
+//! coordinators and make plans in `signed`. What follows from a plan is the same.
+//!
+//! # Ballots above zero
+//!
+//! What to do when an owner died, perhaps after serving half the group: a member whose wait ends without a result
+//! picks the coordinator of the next ballot (rendezvous hash over the members that it still waits for) and sends it a
+//! promise. The coordinator asks all members, and makes a plan from a strict majority of promises: versions that were
+//! voted for in the highest ballot stay; a shard that some member holds stays; a successor reduces the others again.
 
-use super::ballot::{Ballot, ShardVersion, Versions, vote_of};
+use super::agreement::Coordination;
+use super::ballot::{Ballot, ShardPlan, ShardVersion, Versions, vote_of};
 use super::fragment::FragmentRound;
-use super::message::{FragmentMessage, Scoped};
-use super::state::FragmentStage;
+use super::message::{FragmentMessage, Promise, Scoped};
+use super::owners::ranked;
+use super::state::{Duty, FragmentStage, Target};
 use crate::core::context::Context;
 use crate::exchange::broke;
-use crate::limits::{SEARCHES_MAX, VOTE_NAMES_MAX};
+use crate::limits::{BALLOTS_MAX, SEARCHES_MAX, VOTE_NAMES_MAX};
+use crate::rendezvous::rendezvous;
+use crate::sorted::SortedMap;
 use crate::{Attempt, Digest, Members, PeerError, PeerId, Wait};
+use core::time::Duration;
+use std::cmp::Reverse;
 
 impl FragmentRound {
     /// A message of a member, which is answered where the exchange has ended.
     ///
     /// # Errors
     /// When its sender broke a rule.
-    pub(in crate::exchange) fn hear(
+    pub(crate) fn hear(
         &mut self,
         cx: &mut Context,
         from: PeerId,
@@ -283,12 +297,8 @@ impl FragmentRound {
 
     /// Decided versions whose bytes are not here.
     fn lacking(&self, versions: &[ShardVersion]) -> Vec<(u16, ShardVersion)> {
-        let here = |shard: u16, v: &ShardVersion| {
-            let held = self.held.get(&shard);
-            held.is_some_and(|versions| versions.contains(v))
-        };
         let all = (0u16..).zip(versions.iter().copied());
-        all.filter(|(s, v)| !here(*s, v) && !self.scope.left_out(v))
+        all.filter(|(s, v)| !self.holdings.has(*s, v) && !self.scope.left_out(v))
             .collect()
     }
 
@@ -308,5 +318,470 @@ impl FragmentRound {
         for (shard, version) in self.lacking(&versions) {
             self.fetch(cx, shard, &version, holder);
         }
+    }
+
+    /// Asks for the next ballot.
+    pub(super) fn start_repair(&mut self, cx: &mut Context) {
+        if self.agreement.signs() {
+            self.start_signed_repair(cx);
+            return;
+        }
+        // Above every promise of this peer, because below one it may not vote.
+        let number = self.agreement.promised.number + 1;
+        if number >= BALLOTS_MAX {
+            self.void(cx);
+            return;
+        }
+        // Members that wait for the same peers pick the same coordinator without a message. Others
+        // learn of it from its question.
+        let group = &self.scope.group;
+        let (run, round) = (&cx.plan.run, self.scope.round);
+        let hopeful = (self.hopeful & group.all()).iter();
+        let winner = hopeful.max_by_key(|i| rendezvous(run, round, number, group.peer(*i)));
+        let (me, coordinator) = (cx.me(), group.peer(winner.unwrap_or(group.me)));
+        let ballot = Ballot {
+            number,
+            coordinator,
+        };
+        self.enter(cx, ballot);
+        if coordinator == me {
+            self.coordinate(cx, ballot);
+        } else {
+            self.promise(cx, coordinator, ballot);
+        }
+    }
+
+    /// Promises not to vote below `ballot` and starts the clock of its answer.
+    pub(super) fn enter(&mut self, cx: &mut Context, ballot: Ballot) {
+        self.stage = FragmentStage::Repairing;
+        // Ballots above zero reduce directly: a schedule cannot go around the member that failed.
+        if let Some(pipeline) = &mut self.pipeline {
+            pipeline.open = false;
+            let of = (self.scope.round, self.scope.fragment);
+            cx.send_now(|slice| (slice.round, slice.fragment) == of);
+        }
+        self.agreement.enter(ballot);
+        self.wait_for_repair(
+            cx,
+            cx.deadlines.answer() * 2 + self.reduction.scores.patience(),
+        );
+    }
+
+    /// Starts the clock of the next step of a ballot.
+    pub(super) fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
+        self.stop_waiting(cx);
+        let allowed = self.agreement.stretch(allowed, cx.deadlines.ceiling());
+        self.deadline = cx.wait_in(self.scope.fragment, Wait::Repair, allowed);
+    }
+
+    /// Sends the promise; if the exchange is decided here already, says so instead.
+    pub(super) fn promise(&mut self, cx: &mut Context, to: PeerId, ballot: Ballot) {
+        if self.agreement.signs() {
+            self.join_ballot(cx, ballot.number);
+            return;
+        }
+        if let Some(message) = self.decision() {
+            cx.send(to, message);
+            return;
+        }
+        self.enter(cx, ballot);
+        let promise = FragmentMessage::Promise(self.own_promise(ballot));
+        self.scope.send(cx, to, promise);
+    }
+
+    /// A coordinator asks for a promise.
+    fn on_prepare(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        ballot: Ballot,
+    ) -> Result<(), PeerError> {
+        if ballot.coordinator != from || ballot.number == 0 {
+            return broke("a ballot that its sender does not coordinate");
+        }
+        if ballot >= self.agreement.promised {
+            if self.dutiful() {
+                self.promise(cx, from, ballot);
+            } else {
+                // The promise lists the aggregates that this peer holds, so it waits for those that
+                // are being reduced.
+                self.agreement.asked = Some((from, ballot));
+                self.hurry(cx);
+            }
+        }
+        Ok(())
+    }
+
+    /// A member goes on without an owner that this peer may still wait for. Rows are waited for much longer
+    /// than members of a group that formed a moment ago, and second contributions after first ones; the
+    /// coordinator needs this peer's promise.
+    fn hurry(&mut self, cx: &mut Context) {
+        let may_take_long = self.scope.within.is_some()
+            || self.scope.passes.are_two()
+            || self.scope.scoring.is_some();
+        if may_take_long && self.stage == FragmentStage::Collecting {
+            let soon = cx.now + cx.deadlines.answer() / 2;
+            self.deadline = self.deadline.min(soon);
+        }
+    }
+
+    /// The coordinator's plan arrived.
+    fn on_repair(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        ballot: Ballot,
+        alive: Members,
+        shards: &[ShardPlan],
+    ) -> Result<(), PeerError> {
+        let fits = shards.len() == usize::from(self.scope.of)
+            && alive.is_within(self.scope.group.all())
+            && self.scope.names_members(shards);
+        if ballot.coordinator != from || !fits {
+            return broke("a repair that does not fit the group, or of another coordinator");
+        }
+        if ballot >= self.agreement.promised && self.agreement.decided.is_none() {
+            self.follow(cx, ballot, alive, shards);
+        }
+        Ok(())
+    }
+
+    /// Works towards a vote on the plan.
+    pub(super) fn follow(
+        &mut self,
+        cx: &mut Context,
+        ballot: Ballot,
+        alive: Members,
+        shards: &[ShardPlan],
+    ) {
+        self.enter(cx, ballot);
+        // From now on this peer votes on the plan of this ballot.
+        self.agreement.ballot = ballot;
+        self.suspect(cx, !alive);
+        let peers = self.scope.group.other_peers();
+        let allowed = cx.deadlines.allow(Wait::Contributions, peers);
+        let passes = if self.scope.passes.are_two() { 2 } else { 1 };
+        self.wait_for_repair(cx, allowed * passes);
+        for (shard, plan) in (0u16..).zip(shards) {
+            let Some(target) = self.target(ballot, shard, plan) else {
+                continue;
+            };
+            if let Some(slot) = self.targets.get_mut(usize::from(shard)) {
+                *slot = target;
+            }
+            if let Some(absence) = target.exact.filter(|v| self.scope.left_out(v)) {
+                self.holdings.do_without(shard, absence);
+                continue;
+            }
+            match plan {
+                ShardPlan::Keep { version, holder } => {
+                    let here = self.fitting(shard).is_some();
+                    let own = *holder == cx.me();
+                    if !here && !own && !self.is_coming(version, *holder) {
+                        self.fetch(cx, shard, version, *holder);
+                    }
+                }
+                ShardPlan::Redo { .. } => {
+                    let known = self.reduction.duties.get(&shard);
+                    let known = known.is_some_and(|d| d.attempt == ballot.attempt());
+                    // A member that did not promise contributes nothing to the new reduction.
+                    if target.owner == self.scope.group.me && !known {
+                        let expected = alive & self.scope.group.bringing();
+                        let duty = Duty::new(ballot.attempt(), expected);
+                        self.reduction.duties.insert(shard, duty);
+                    }
+                    self.contribute(cx, shard);
+                    self.answer_basis(cx, shard);
+                }
+            }
+        }
+        self.advance(cx);
+    }
+
+    /// The member that made a version is handing it out to all.
+    fn is_coming(&self, version: &ShardVersion, holder: PeerId) -> bool {
+        let owner = self.scope.group.index(holder);
+        let lives = owner.is_some_and(|index| self.hopeful.has(index));
+        let trusted = !self.agreement.signs() && self.pipeline.is_none();
+        version.owner == holder && version.attempt == Attempt::FIRST && lives && trusted
+    }
+
+    /// The time of a planned ballot's contributions is over and that of its results begins, as in
+    /// the first ballot. Once a ballot, and not where the next one is needed anyway.
+    fn waits_for_results(&mut self) -> bool {
+        let number = self.agreement.promised.number;
+        let planned = !self.agreement.signs() && self.agreement.ballot.number == number;
+        let first = self.agreement.extended < number;
+        self.agreement.extended = number;
+        planned && first && !self.orphaned()
+    }
+
+    /// Fetches the kept versions that should have come by now.
+    fn fetch_overdue(&mut self, cx: &mut Context) {
+        for (shard, target) in (0u16..).zip(self.targets.clone()) {
+            let version = target.exact.filter(|_| self.fitting(shard).is_none());
+            if let Some(version) = version.filter(|v| self.is_coming(v, v.owner)) {
+                self.fetch(cx, shard, &version, version.owner);
+            }
+        }
+    }
+
+    /// A ballot that leaves a member's contribution out.
+    fn absence(&self, ballot: Ballot, part: u16) -> Target {
+        let owner = usize::from(part) % self.scope.group.len();
+        Target {
+            owner,
+            attempt: ballot.attempt(),
+            exact: Some(ShardVersion {
+                owner: self.scope.group.peer(owner),
+                attempt: ballot.attempt(),
+                contributors: Members::NONE,
+                digest: Digest::from_bytes([0; 32]),
+            }),
+        }
+    }
+
+    fn target(&self, ballot: Ballot, shard: u16, plan: &ShardPlan) -> Option<Target> {
+        Some(match plan {
+            // Only its own member can encode a contribution: if no member holds it, it is left out.
+            ShardPlan::Redo { .. } if self.scope.gathered => self.absence(ballot, shard),
+            ShardPlan::Keep { version, .. } => Target {
+                owner: self.scope.group.index(version.owner)?,
+                attempt: version.attempt,
+                exact: Some(*version),
+            },
+            ShardPlan::Redo { owner } => Target {
+                owner: self.scope.group.index(*owner)?,
+                attempt: ballot.attempt(),
+                exact: None,
+            },
+        })
+    }
+
+    /// The coordinator found no majority.
+    fn on_void(&mut self, cx: &mut Context, from: PeerId, ballot: Ballot) {
+        let current = ballot.coordinator == from && ballot >= self.agreement.promised;
+        if current && self.agreement.decided.is_none() && self.ending.is_none() {
+            self.void(cx);
+        }
+    }
+
+    /// The ballot's own deadline has passed.
+    pub(super) fn repair_timeout(&mut self, cx: &mut Context) {
+        if self.lead_timeout(cx) {
+            return;
+        }
+        // This peer coordinates: it plans with the promises that are here.
+        if let Some(promised) = self.agreement.promised_so_far() {
+            self.suspect(cx, !promised);
+            self.plan(cx);
+            return;
+        }
+        // A member that promised and did not contribute is left out of this peer's reductions.
+        if self.suspect(cx, self.missing_contributors()) {
+            self.wait_for_repair(cx, cx.deadlines.answer());
+            self.advance(cx);
+            return;
+        }
+        if self.waits_for_results() {
+            self.fetch_overdue(cx);
+            let peers = self.scope.group.other_peers();
+            self.wait_for_repair(cx, cx.deadlines.allow(Wait::Contributions, peers));
+            return;
+        }
+        // If the plan never came, its coordinator failed. In the next ballot another one is picked,
+        // because this one is no longer waited for.
+        let coordinator = self.agreement.promised.coordinator;
+        let silent = self.agreement.ballot < self.agreement.promised;
+        if silent && let Some(index) = self.scope.group.index(coordinator) {
+            self.suspect(cx, Members::one(index));
+        }
+        self.start_repair(cx);
+    }
+
+    /// Coordinates a ballot: asks the members that are still waited for to promise.
+    fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
+        if self.agreement.coordinates(ballot) {
+            return;
+        }
+        self.agreement.coordination = Some(Coordination {
+            ballot,
+            promises: SortedMap::new(),
+            planned: false,
+        });
+        for (index, peer) in self.scope.group.others() {
+            if self.is_told(cx, index) {
+                let prepare = FragmentMessage::Prepare { ballot };
+                self.scope.send(cx, peer, prepare);
+            }
+        }
+        self.enter(cx, ballot);
+        self.wait_for_repair(cx, cx.deadlines.answer() + self.reduction.scores.patience());
+        self.note_promise(cx, self.scope.group.me, self.own_promise(ballot));
+    }
+
+    fn own_promise(&self, ballot: Ballot) -> Promise {
+        Promise {
+            ballot,
+            voted: self.agreement.voted.clone(),
+            held: self.holdings.newest(),
+            hopeful: self.hopeful,
+        }
+    }
+
+    /// A member promises. It may do so unasked: a member whose wait ended first picks the
+    /// coordinator.
+    fn on_promise(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        promise: &Promise,
+    ) -> Result<(), PeerError> {
+        let Promise {
+            ballot,
+            voted,
+            held,
+            ..
+        } = promise;
+        let Some(index) = self.scope.group.index(from) else {
+            return Ok(());
+        };
+        if ballot.coordinator != cx.me() || ballot.number == 0 {
+            return broke("a promise to another coordinator");
+        }
+        let voted_too_high = voted.as_ref().is_some_and(|(b, _)| b >= ballot);
+        let versions = voted.iter().flat_map(|(_, versions)| versions);
+        let mut versions = versions.chain(held.iter().map(|h| &h.version));
+        if voted_too_high || versions.any(|v| self.scope.group.index(v.owner).is_none()) {
+            return broke(
+                "a promise with a vote of a later ballot, or of a peer outside the group",
+            );
+        }
+        if let Some(message) = self.decision() {
+            cx.send(from, message);
+            return Ok(());
+        }
+        if *ballot < self.agreement.promised {
+            return Ok(());
+        }
+        self.coordinate(cx, *ballot);
+        self.note_promise(cx, index, promise.clone());
+        Ok(())
+    }
+
+    fn note_promise(&mut self, cx: &mut Context, index: usize, promise: Promise) {
+        let Some(coordination) = &mut self.agreement.coordination else {
+            return;
+        };
+        if coordination.ballot != promise.ballot || coordination.planned {
+            return;
+        }
+        let doubted = !promise.hopeful;
+        coordination.promises.insert(index, promise);
+        let promised = coordination.promises.keys().copied().collect::<Members>();
+        // The promising member has waited a whole deadline for these in vain. Waiting for them here
+        // as well would only delay the plan.
+        self.give_up(doubted.without(promised));
+        // Too few are waited for: others that are there may promise until the deadline.
+        let may_be_more =
+            self.scope.within.is_some() && !self.scope.group.decides(promised.count());
+        if self.hopeful.is_within(promised) && !may_be_more {
+            self.plan(cx);
+        }
+    }
+
+    /// Makes the plan, or finds that there is no majority.
+    fn plan(&mut self, cx: &mut Context) {
+        let Some(coordination) = &mut self.agreement.coordination else {
+            return;
+        };
+        // One plan for each ballot: two plans could each collect a majority of votes.
+        coordination.planned = true;
+        let ballot = coordination.ballot;
+        let promises = coordination.promises.clone();
+        let alive = promises.keys().copied().collect::<Members>();
+        // Without a strict majority of promises the others may have decided something that none of
+        // these members knows of, so no value is safe. They learn that now, and not at a deadline.
+        if !self.scope.group.decides(promises.len()) {
+            if self.may_decide_later(cx) {
+                self.start_repair(cx);
+                return;
+            }
+            self.tell(cx, alive, &FragmentMessage::Void { ballot });
+            self.void(cx);
+            return;
+        }
+        let shards = self.shard_plans(cx, ballot, &promises);
+        let repair = FragmentMessage::Repair {
+            ballot,
+            alive,
+            shards: shards.clone(),
+        };
+        self.tell(cx, alive, &repair);
+        self.follow(cx, ballot, alive, &shards);
+    }
+
+    /// Tells the others of these members.
+    fn tell(&self, cx: &mut Context, members: Members, body: &FragmentMessage) {
+        for (_, peer) in self.scope.group.others().filter(|(i, _)| members.has(*i)) {
+            self.scope.send(cx, peer, body.clone());
+        }
+    }
+
+    /// A majority of a column is there, although too few of it promised in time: their own rows
+    /// may hold them up. A group of whole fragments formed a moment ago, so a member missing there is gone.
+    fn may_decide_later(&self, cx: &Context) -> bool {
+        let others = self.scope.group.other_peers();
+        let there = 1 + others.filter(|peer| cx.view.takes_part(*peer)).count();
+        self.scope.within.is_some() && self.scope.group.decides(there)
+    }
+
+    /// The plan for each shard, from the members' promises.
+    pub(super) fn shard_plans(
+        &self,
+        cx: &Context,
+        ballot: Ballot,
+        promises: &SortedMap<usize, Promise>,
+    ) -> Vec<ShardPlan> {
+        let group = &self.scope.group;
+        let keep = |version: ShardVersion, holder: usize| ShardPlan::Keep {
+            version,
+            holder: group.peer(holder),
+        };
+        // Lamport's rule: what was voted for in a lower ballot may be decided already, so the vote
+        // of the highest of them stays as it is. The plan is free only if no member has voted.
+        let voted = promises
+            .iter()
+            .filter_map(|(i, p)| p.voted.as_ref().map(|(b, versions)| (*b, *i, versions)))
+            .filter(|(_, _, versions)| versions.len() == usize::from(self.scope.of))
+            .max_by_key(|(ballot, _, _)| *ballot);
+        if let Some((_, voter, versions)) = voted {
+            return versions.iter().map(|v| keep(*v, voter)).collect();
+        }
+        let doubted = promises.values().map(|promise| !promise.hopeful);
+        let doubted = doubted.fold(Members::NONE, |all, some| all | some);
+        let trusted = |i: usize| !doubted.has(i);
+        let alive: Vec<usize> = promises.keys().copied().collect();
+        let best = |shard: u16| {
+            let all = promises.iter();
+            let held = all.flat_map(|(i, p)| p.held.iter().map(move |h| (*i, h)));
+            // The first repair trusts every holder. Once it has failed, a shard that only a doubted
+            // member holds is reduced again.
+            let held = held.filter(|(i, h)| h.shard == shard && (ballot.number < 2 || trusted(*i)));
+            held.max_by_key(|(i, h)| (trusted(*i), h.version.attempt, Reverse(*i)))
+        };
+        // Successors in the order in which owners are chosen, so that a death moves few shards.
+        let mut heirs: Vec<usize> = alive.iter().copied().filter(|i| trusted(*i)).collect();
+        if heirs.is_empty() {
+            heirs = alive;
+        }
+        let heirs = ranked(cx, group, heirs);
+        let plan = |shard| match best(shard) {
+            Some((holder, held)) => keep(held.version, holder),
+            None => ShardPlan::Redo {
+                owner: group.peer(heirs[usize::from(shard) % heirs.len()]),
+            },
+        };
+        (0..self.scope.of).map(plan).collect()
     }
 }

@@ -470,7 +470,7 @@ impl EarlyReady {
     }
 
     /// A round is over.
-    pub(super) fn forget_until(&mut self, round: Round) {
+    fn forget_until(&mut self, round: Round) {
         self.0.retain(|(of, _)| *of > round);
     }
 }

@@ -396,7 +396,7 @@ impl Center {
     }
 
     /// A newer copy is here: contributions that waited for it are taken in, in order of arrival.
-    pub(super) fn take_waiting(&mut self, cx: &mut Context, place: ShardKey) {
+    fn take_waiting(&mut self, cx: &mut Context, place: ShardKey) {
         let Some(shard) = self.shards.get_mut(&place) else {
             return;
         };

@@ -24,12 +24,12 @@ impl GridPart {
         let Some(column) = &self.column else {
             return;
         };
-        if let Some(teller) = column.missed {
+        if let Some(teller) = column.round.missed {
             self.missed.get_or_insert(teller);
             return;
         }
         let bundling = self.tasks.values().any(|task| matches!(task, Task::Bundle));
-        match &column.ending {
+        match &column.round.ending {
             Some(Ending::Apply(parts)) if !bundling => {
                 let order = Order::Encode {
                     slice: self.bundle(mine),
@@ -86,7 +86,7 @@ impl GridPart {
             cx.push(peer, slice, SliceMeta { of, bytes, tag }, 0);
         }
         if let Some(column) = &mut self.column {
-            column.give_back(cx);
+            column.round.give_back(cx);
         }
         self.await_results(cx);
     }
@@ -319,7 +319,7 @@ impl GridPart {
                 self.results.columns.remove(&column);
             }
         } else if let Some(column) = &mut self.column {
-            column.fetched(cx, slice, digest);
+            column.round.fetched(cx, slice, digest);
         }
         self.advance(cx);
     }
@@ -329,7 +329,7 @@ impl GridPart {
             self.results.columns.remove(&column);
             self.ask(cx);
         } else if let Some(column) = &mut self.column {
-            column.fetch_failed(cx, slice);
+            column.round.fetch_failed(cx, slice);
         }
         self.advance(cx);
     }

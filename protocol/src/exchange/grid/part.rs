@@ -2,7 +2,7 @@
 //!
 //! 1. It pushes each shard of its contribution to the member of its row that sums that shard.
 //! 2. It sums the shard of its own column over its row (`Row`).
-//! 3. Its column agrees on the sum over all rows ([`FragmentRound`]).
+//! 3. Its column agrees on the sum over all rows ([`Column`]).
 //! 4. It hands the column's result to its row, and gets theirs (`Results`).
 //!
 //! A member that is late in its own training does its part for others meanwhile: only its contribution
@@ -12,7 +12,7 @@ use super::GridMessage;
 use super::row::{Results, Row, Sum};
 use super::seating::Seating;
 use crate::core::context::Context;
-use crate::exchange::agreed::{FragmentMessage, FragmentRound, Scoped, ShardVersion};
+use crate::exchange::agreed::{Column, FragmentMessage, Scoped, ShardVersion};
 use crate::exchange::{Arrived, PushEnd, broke};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
@@ -39,7 +39,7 @@ pub(super) struct GridPart {
     pub(super) seating: Arc<Seating>,
     pub(super) row: Row,
     /// None for a newcomer that is not settled yet.
-    pub(super) column: Option<FragmentRound>,
+    pub(super) column: Option<Column>,
     pub(super) results: Results,
     pub(super) tasks: SortedMap<OrderId, Task>,
     /// Encoded bytes of this peer's contribution to each shard.
@@ -71,7 +71,7 @@ impl GridPart {
         let column = seating.is_settled(seating.place).then(|| {
             let members = seating.members(seating.column());
             let shape = seating.shape(&cx.plan, fragment, len);
-            FragmentRound::of_column(cx, fragment, &members, seating.column_tag, &shape, allowed)
+            Column::new(cx, fragment, &members, seating.column_tag, &shape, allowed)
         });
         let deadline = cx.wait_in(fragment, Wait::Group, allowed);
         Self {
@@ -106,7 +106,7 @@ impl GridPart {
             _ => self
                 .column
                 .as_ref()
-                .map_or(Vec::new(), FragmentRound::awaited),
+                .map_or(Vec::new(), |column| column.round.awaited()),
         }
     }
 
@@ -123,8 +123,8 @@ impl GridPart {
 
     /// Time of its next look.
     pub(super) fn next(&self) -> Option<Time> {
-        let column = self.column.as_ref().filter(|column| !column.over());
-        let column = column.map(FragmentRound::due);
+        let column = self.column.as_ref().filter(|column| !column.round.over());
+        let column = column.map(|column| column.round.due());
         if self.over() {
             return column;
         }
@@ -161,8 +161,10 @@ impl GridPart {
         }
     }
 
-    pub(super) fn column_over(&self) -> bool {
-        self.column.as_ref().is_none_or(FragmentRound::over)
+    fn column_over(&self) -> bool {
+        self.column
+            .as_ref()
+            .is_none_or(|column| column.round.over())
     }
 
     /// The name of a peer's contribution to a shard.
@@ -199,7 +201,7 @@ impl GridPart {
     pub(super) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) -> bool {
         let Some(task) = self.tasks.remove(&order) else {
             let column = self.column.as_mut();
-            let mine = column.is_some_and(|column| column.done(cx, order, done));
+            let mine = column.is_some_and(|column| column.round.done(cx, order, done));
             if mine {
                 self.advance(cx);
             }
@@ -288,7 +290,7 @@ impl GridPart {
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         self.row.awaited.remove(&peer);
         if let Some(column) = &mut self.column {
-            column.gone(cx, peer);
+            column.round.gone(cx, peer);
         }
         // If it was to hand a result on, others have it.
         let lost =
@@ -311,7 +313,7 @@ impl GridPart {
         }
         self.feed(cx);
         if let Some(column) = &mut self.column {
-            column.timeout(cx);
+            column.round.timeout(cx);
         }
         if self.due.is_some_and(|due| cx.now >= due) {
             cx.waited_in(self.fragment, Wait::Results);
@@ -346,7 +348,7 @@ impl GridPart {
             cx.waited_in(self.fragment, wait);
         }
         if let Some(column) = &mut self.column {
-            column.give_back(cx);
+            column.round.give_back(cx);
         }
         let kept = |slice: &SliceId| keep && slice.part == Part::Bundle;
         for slice in std::mem::take(&mut self.slices) {
@@ -371,7 +373,7 @@ fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
 
 impl GridPart {
     /// Sums the row's shares that are here.
-    pub(super) fn sum_up(&mut self, cx: &mut Context) {
+    fn sum_up(&mut self, cx: &mut Context) {
         cx.waited_in(self.fragment, Wait::Group);
         if self.row.here.is_empty() || self.column_over() {
             self.pass(cx);
@@ -425,7 +427,7 @@ impl GridPart {
         self.row.sum = Sum::Over;
         self.row.awaited.clear();
         if let Some(column) = &mut self.column
-            && !column.over()
+            && !column.round.over()
         {
             column.pass(cx);
         }
@@ -460,10 +462,8 @@ impl GridPart {
                 self.result_arrived(cx, from, slice, (version, counted))?;
             }
             (Tag::RowMean { .. } | Tag::Mean { .. }, _) => match &mut self.column {
-                Some(column) if !column.over() => {
-                    column.arrived(cx, arrived)?;
-                }
-                Some(column) if column.holds(&slice) => {}
+                Some(column) if !column.round.over() => column.round.arrived(cx, arrived)?,
+                Some(column) if column.round.holds(&slice) => {}
                 _ => {
                     cx.order(Order::Release { slice });
                 }
@@ -510,7 +510,7 @@ impl GridPart {
         if matches!(slice.part, Part::RowMean | Part::Aggregate)
             && let Some(column) = &mut self.column
         {
-            column.pushed(cx, end);
+            column.round.pushed(cx, end);
         }
     }
 
@@ -530,8 +530,8 @@ impl GridPart {
                 return broke("contributions that the sender does not sum");
             }
         }
-        let heard = if column.has(from) {
-            column.hear(cx, from, &message.body)
+        let heard = if column.round.has(from) {
+            column.round.hear(cx, from, &message.body)
         } else {
             broke("a message of a column from a peer outside it")
         };

@@ -100,7 +100,7 @@ impl Seating {
     }
 
     /// The members of a column that own parts, in `PeerId` order: those that are not slow beside others.
-    pub(super) fn part_owners(&self, column: usize) -> Vec<PeerId> {
+    fn part_owners(&self, column: usize) -> Vec<PeerId> {
         let members = self.members(column);
         if !self.roll.is_rated() {
             return members;

@@ -336,7 +336,7 @@ impl Account {
     }
 
     /// Takes what came back of one fragment. Its slices must be locked until the mix is done.
-    pub(super) fn take_returned(&mut self, fragment: FragmentId) -> Vec<(SliceId, f64)> {
+    fn take_returned(&mut self, fragment: FragmentId) -> Vec<(SliceId, f64)> {
         let of_it = |(slice, _): &mut (SliceId, f64)| slice.fragment == fragment;
         self.returned.extract_if(.., of_it).collect()
     }
@@ -353,7 +353,7 @@ impl Account {
     }
 
     /// The mix of this round has read its contribution, and older ones that came back.
-    pub(super) fn unlock(&mut self, slice: Option<SliceId>) {
+    fn unlock(&mut self, slice: Option<SliceId>) {
         if let Some(slice) = slice {
             self.locked.remove(&slice);
         }

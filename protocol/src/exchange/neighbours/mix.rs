@@ -87,7 +87,7 @@ impl<P> FragmentMix<P> {
     }
 
     /// This is the order to combine that is under way.
-    pub(super) fn is_combining(&self, order: OrderId) -> bool {
+    fn is_combining(&self, order: OrderId) -> bool {
         self.stage == MixStage::Combining(order)
     }
 
