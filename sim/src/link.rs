@@ -269,7 +269,7 @@ impl Swarm<'_> {
     }
 
     /// A machine measures the round trip to another, if it still looks for its site.
-    pub(crate) fn measure_site(&mut self, index: usize, other: usize) -> Result<(), SimError> {
+    fn measure_site(&mut self, index: usize, other: usize) -> Result<(), SimError> {
         if self.scenario.network.labels != Labels::Measured {
             return Ok(());
         }
@@ -290,7 +290,7 @@ impl Swarm<'_> {
     }
 
     /// A machine lost its link to another.
-    pub(crate) fn forget_site(&mut self, index: usize, other: usize) {
+    fn forget_site(&mut self, index: usize, other: usize) {
         let peer = self.slots[other].id;
         let host = self.slots[index].host.as_mut();
         if let Some(finder) = host.and_then(|host| host.finder.as_mut()) {
@@ -323,7 +323,7 @@ impl Swarm<'_> {
     }
 
     /// Two machines compare what they know when their link comes up.
-    pub(crate) fn compare_directives(&mut self, index: usize, other: usize) {
+    fn compare_directives(&mut self, index: usize, other: usize) {
         let known: Vec<Directive> = self.slots[index].directives.iter().copied().collect();
         self.send_directives(index, other, known);
     }

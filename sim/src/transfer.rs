@@ -406,7 +406,7 @@ impl Swarm<'_> {
     }
 
     /// The last byte has left the slowest link.
-    pub(crate) fn fetch_flowed(&mut self, fetch: usize) {
+    fn fetch_flowed(&mut self, fetch: usize) {
         let open = self.fetches.open.get_mut(fetch);
         let Some(fetching) = open.and_then(Option::as_mut) else {
             return;

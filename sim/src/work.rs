@@ -267,7 +267,7 @@ impl Swarm<'_> {
     }
 
     /// An order to begin a forward pass is the running one of the train lane.
-    pub(crate) fn forward_begins(&mut self, index: usize, round: Round, step: Duration) {
+    fn forward_begins(&mut self, index: usize, round: Round, step: Duration) {
         let now = self.now;
         let Some(host) = self.slots[index].host.as_mut() else {
             return;
@@ -287,7 +287,7 @@ impl Swarm<'_> {
     }
 
     /// The mix lane has performed an order.
-    pub(crate) fn forward_hears(&mut self, index: usize, order: &Order, done: Option<&Done>) {
+    fn forward_hears(&mut self, index: usize, order: &Order, done: Option<&Done>) {
         let plan = self.recipe.plan();
         if !plan.overlap.layers.reach_forward() {
             return;

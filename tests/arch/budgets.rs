@@ -38,7 +38,7 @@ const IMPL_FILES_MAX: usize = 5;
 
 /// Modes of the agreement, by a word that names each, and the production files that have the word.
 const MODES: [(&str, &[&str], usize); 7] = [
-    ("liars", &["liars"], 29),
+    ("liars", &["liars"], 25),
     ("scoring", &["scoring", "Scoring"], 17),
     ("merges", &["merges", "mergeable", "Merge", "merging"], 27),
     ("two passes", &["passes", "Passes", "second_pass"], 15),

@@ -74,7 +74,7 @@ impl Picture {
     }
 
     /// The last round whose cost is known.
-    pub(crate) fn newest_round(&self) -> Option<u64> {
+    fn newest_round(&self) -> Option<u64> {
         self.history.points.last().map(|point| point.round)
     }
 

@@ -105,7 +105,7 @@ const SECRET_MIN: usize = 16;
 
 /// The text without the secrets of a daemon's directory, without the secrets in `more`, and without
 /// invites.
-pub(super) fn redacted(text: &str, dir: &Path, more: &[String]) -> String {
+fn redacted(text: &str, dir: &Path, more: &[String]) -> String {
     let files = SECRETS.iter().map(|name| dir.join(name));
     let contents: Vec<String> = files
         .filter_map(|path| std::fs::read_to_string(path).ok())

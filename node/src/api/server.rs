@@ -159,7 +159,7 @@ const HEADERS: [(header::HeaderName, &str); 4] = [
 
 /// Passes on requests whose `Host` is an address or `localhost`, which no attacker can make resolve to
 /// something else, or one of the names that the configuration allows.
-pub(super) async fn only_known(names: Arc<[String]>, request: Request, next: Next) -> Response {
+async fn only_known(names: Arc<[String]>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST);
     let host = host.and_then(|host| host.to_str().ok()).unwrap_or("");
     let mut response = if is_known(host, &names) {

@@ -221,7 +221,7 @@ pub(super) enum StateRoom {
 
 impl StateRoom {
     /// Writes bytes that start at `at` and end within the state.
-    pub(super) fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::File(file, _) => file.write_all_at(bytes, at),
             Self::Memory(memory) => {

@@ -107,13 +107,7 @@ impl Forger {
     }
 
     /// The bytes of a slice whose values are multiplied; `None` where the codec cannot do that.
-    pub(crate) fn scaled(
-        &self,
-        slice: &SliceId,
-        of: u16,
-        bytes: &[u8],
-        factor: f32,
-    ) -> Option<Bytes> {
+    fn scaled(&self, slice: &SliceId, of: u16, bytes: &[u8], factor: f32) -> Option<Bytes> {
         let mut values = vec![0.0; self.len(slice, of)?];
         let mut codecs = self.codecs.lock().unwrap_or_else(PoisonError::into_inner);
         let codec = codecs.of(slice.part, self.gathers());

@@ -52,7 +52,7 @@ pub struct MemberView {
     pub banned: Option<String>,
 }
 
-pub(super) fn key_of(source: &Source) -> Result<Option<RunKey>, MembershipError> {
+fn key_of(source: &Source) -> Result<Option<RunKey>, MembershipError> {
     let own_key = source.dir.join("run.key");
     match &source.key {
         Some(path) => read_key(path).map(Some),

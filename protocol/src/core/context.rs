@@ -375,7 +375,7 @@ impl Context {
     }
 
     /// Members claim their losses or waits, because the pace of the run follows them.
-    pub(crate) fn follows_losses(&self) -> bool {
+    fn follows_losses(&self) -> bool {
         self.directed.configured().1.is_agreed()
     }
 

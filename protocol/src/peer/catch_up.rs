@@ -57,7 +57,7 @@ impl Peer {
         if !matches!(self.catch_up, CatchUp::Replaying(_)) {
             return None;
         }
-        let liars = self.liars();
+        let signers_min = self.liars() + 1;
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return None;
         };
@@ -74,7 +74,7 @@ impl Peer {
             self.ask_state();
             return Some(Ok(()));
         }
-        let step = replay.decided(&mut self.cx, &self.helpers, liars, decision);
+        let step = replay.decided(&mut self.cx, &self.helpers, signers_min, decision);
         Some(step.map(|step| self.go_on(step)))
     }
 
@@ -538,9 +538,14 @@ const PAUSE_DOUBLINGS_MAX: u32 = 4;
 ///
 /// Links are authenticated. So what `liars + 1` linked peers say, at least one says that does not lie.
 impl Peer {
+    /// What this many peers say, one of them says that does not lie.
+    pub(super) fn believes(&self, count: usize) -> bool {
+        count > self.liars()
+    }
+
     /// How many of the peers that take part may lie. Until a peer has met the run it may have met
     /// liars only, so for a while it counts all peers that it knows of.
-    pub(super) fn liars(&self) -> usize {
+    fn liars(&self) -> usize {
         if !self.cx.plan.agreement.signs() {
             return 0;
         }

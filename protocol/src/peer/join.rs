@@ -183,7 +183,7 @@ impl Peer {
     pub(super) fn under_way(&self) -> bool {
         let live = self.cx.view.live();
         let begun = live.filter(|(_, remote)| remote.muster == Muster::Begun);
-        begun.count() > self.liars()
+        self.believes(begun.count())
     }
 
     /// How many peers, this one included, it waits for.
@@ -273,17 +273,17 @@ impl Peer {
                 agreed && remote.round == round && remote.anchor.is_some_and(|a| a != anchor);
             remote.round > round || (other && self.cx.config.join)
         });
-        elsewhere.count() > self.liars()
+        self.believes(elsewhere.count())
     }
 
     /// Some peers say that the run is under way elsewhere, and too few are there to believe or
     /// to contradict them.
     fn cannot_tell(&self) -> bool {
-        let (liars, round) = (self.liars(), self.cx.round);
+        let round = self.cx.round;
         let live = || self.cx.view.live();
         let ahead = live().filter(|(_, remote)| remote.round > round).count();
         let others = live().count() - ahead;
-        !self.life.once.begun && ahead > 0 && ahead <= liars && others <= liars
+        !self.life.once.begun && ahead > 0 && !self.believes(ahead.max(others))
     }
 
     /// No peer, or not enough peers, came in time.
@@ -499,7 +499,7 @@ impl Peer {
     }
 
     fn verdict(&self, base: Base) -> Verdict {
-        let (vouchers, liars) = (self.vouchers(base), self.liars());
+        let vouchers = self.vouchers(base);
         let Some(said) = self.rest.rounds.get(&base.round) else {
             return Verdict::Open;
         };
@@ -507,9 +507,9 @@ impl Peer {
             !said.began.contains_key(id) && rests_with(remote) != Some(base)
         });
         let silent = silent.count();
-        if vouchers > liars {
+        if self.believes(vouchers) {
             Verdict::Confirmed
-        } else if vouchers + silent > liars && said.is_open(self.cx.now) {
+        } else if self.believes(vouchers + silent) && said.is_open(self.cx.now) {
             Verdict::Open
         } else {
             Verdict::Refuted
@@ -691,7 +691,7 @@ impl Peer {
         let ahead = live().filter(|(_, remote)| remote.round > round).count();
         // Where peers agree on nothing, their states differ in every round, and each costs a model.
         let due = agrees || ended || rested || !begun;
-        if ahead <= self.liars() || !due {
+        if !self.believes(ahead) || !due {
             return;
         }
         self.stop_waiting_for_peers();

@@ -517,7 +517,7 @@ impl Peer {
         let median = clocks.get(clocks.len() / 2).copied().unwrap_or(0);
         let skew = CLOCK_SKEW_MAX.as_secs();
         let agreeing = clocks.iter().filter(|c| c.abs_diff(median) <= skew).count();
-        let mine = median != 0 && agreeing > self.liars() && 2 * agreeing > clocks.len() + 1;
+        let mine = median != 0 && self.believes(agreeing) && 2 * agreeing > clocks.len() + 1;
         if mine {
             if !self.life.once.clock_off {
                 self.life.once.clock_off = true;

@@ -121,7 +121,7 @@ impl Replay {
     }
 
     /// One fragment's decision; with all of them, their slices are fetched. Where members sign, one
-    /// donor is enough: the decision carries its proof.
+    /// donor is enough: the decision carries its proof, by `signers_min` members at least.
     ///
     /// # Errors
     /// When the decision cannot be one of this peer's round.
@@ -129,7 +129,7 @@ impl Replay {
         &mut self,
         cx: &mut Context,
         helpers: &Helpers,
-        liars: usize,
+        signers_min: usize,
         message: &Scoped,
     ) -> Result<Step, PeerError> {
         let mut plain = message.clone();
@@ -137,7 +137,7 @@ impl Replay {
             let Some(proven) = proven(cx, message) else {
                 return Err(PeerError::unexpected("a decision without its proof"));
             };
-            if proven.signers <= liars {
+            if proven.signers < signers_min {
                 return Ok(Step::AskOthers);
             }
             if proven.anchor != cx.anchor.before(cx.round) {

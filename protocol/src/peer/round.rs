@@ -184,7 +184,7 @@ impl Peer {
         // A merge after the last round has a number of its own.
         let further = self.cx.view.live().filter(|(_, r)| r.round > round);
         let further: Vec<PeerId> = further.map(|(id, _)| id).collect();
-        if let Some(holder) = further.first().filter(|_| further.len() > self.liars()) {
+        if let Some(holder) = further.first().filter(|_| self.believes(further.len())) {
             self.enter(Phase::Join);
             self.fall_behind(*holder, true);
             return true;
@@ -206,7 +206,7 @@ impl Peer {
         let most = holders
             .into_iter()
             .max_by_key(|(anchor, (count, _))| (*count, *anchor));
-        let most = most.filter(|(anchor, (count, _))| *anchor != mine && *count > self.liars());
+        let most = most.filter(|(anchor, (count, _))| *anchor != mine && self.believes(*count));
         let Some((_, (_, Some(holder)))) = most else {
             return false;
         };
@@ -770,7 +770,7 @@ impl Peer {
         let further = || self.cx.view.live().filter(|(_, r)| r.round > round);
         let furthest = further().max_by_key(|(id, r)| (r.round, *id));
         let furthest: Option<PeerId> = furthest.map(|(id, _)| id);
-        if let Some(teller) = furthest.filter(|_| further().count() > self.liars()) {
+        if let Some(teller) = furthest.filter(|_| self.believes(further().count())) {
             self.enter(Phase::Join);
             self.fall_behind(teller, false);
         }

@@ -68,7 +68,7 @@ impl Swarm<'_> {
         Ok(())
     }
 
-    pub(crate) fn corrupt(&mut self, index: usize, lie: Lie, lasts: Duration) {
+    fn corrupt(&mut self, index: usize, lie: Lie, lasts: Duration) {
         let until = self.now + lasts;
         self.slots[index].lying = Some(Lying { lie, until });
         self.note_fault("byzantine", index);
@@ -107,7 +107,7 @@ impl Swarm<'_> {
     }
 
     /// Schedules a start. The run does not end before it.
-    pub(crate) fn schedule_start(&mut self, at: Time, index: usize) {
+    fn schedule_start(&mut self, at: Time, index: usize) {
         self.starts_due += 1;
         self.queue.push(at, Due::Start { host: index });
     }
@@ -168,7 +168,7 @@ impl Swarm<'_> {
         Some(what)
     }
 
-    pub(crate) fn schedule_random_crash(&mut self, process: usize) {
+    fn schedule_random_crash(&mut self, process: usize) {
         if let Some(at) = self.random_crashes[process].next(self.now) {
             self.queue.push(at, Due::RandomCrash { process });
         }
@@ -220,7 +220,7 @@ impl Swarm<'_> {
     }
 
     /// Takes the links between these machines, and a share of all others that is drawn from the seed.
-    pub(crate) fn lose_links(&mut self, pairs: &[(usize, usize)], share: f64) {
+    fn lose_links(&mut self, pairs: &[(usize, usize)], share: f64) {
         let machines = self.slots.len();
         let mut random = Random::new(self.scenario.seed, Purpose::Missing);
         let all = (0..machines).flat_map(|a| (a + 1..machines).map(move |b| (a, b)));
@@ -253,7 +253,7 @@ impl Swarm<'_> {
     }
 
     /// Makes a machine's inner steps `factor` times slower.
-    pub(crate) fn slow_down(&mut self, index: usize, factor: f64, lasts: Duration) {
+    fn slow_down(&mut self, index: usize, factor: f64, lasts: Duration) {
         self.slots[index].slowness *= factor;
         self.note_fault("straggler", index);
         let due = Due::SpeedUp {

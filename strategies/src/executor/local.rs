@@ -164,7 +164,7 @@ impl AtHand {
     }
 
     /// It is away and comes back without an order.
-    pub(super) const fn is_awaited(&self) -> bool {
+    const fn is_awaited(&self) -> bool {
         self.comes_back
     }
 

@@ -439,7 +439,7 @@ impl OwnTrainer {
     }
 
     /// Takes the trainer out if it was borrowed.
-    pub(super) const fn take_borrowed(&mut self) -> Option<Box<dyn Trainer>> {
+    const fn take_borrowed(&mut self) -> Option<Box<dyn Trainer>> {
         if std::mem::replace(&mut self.borrowed, false) {
             return self.trainer.take();
         }
@@ -508,7 +508,7 @@ impl TrainSignals {
         self.interrupt.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_interrupted(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
     }
 

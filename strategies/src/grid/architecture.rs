@@ -17,7 +17,7 @@ const CONTRIBUTION_NAMES: [(&str, Contribution); 3] = [
 ];
 
 /// The name of a contribution.
-pub(super) fn contribution_name(contribution: Contribution) -> &'static str {
+fn contribution_name(contribution: Contribution) -> &'static str {
     let mut all = CONTRIBUTION_NAMES.iter();
     let found = all.find(|(_, known)| *known == contribution);
     found.map_or("delta", |(name, _)| name)

@@ -345,7 +345,7 @@ impl Strategy {
 
     /// Runs of an eager update: the private optimizer's state, the peer's own part, and the buffer
     /// that carries it.
-    pub(super) fn eager_runs(&self) -> usize {
+    fn eager_runs(&self) -> usize {
         match self.blend() {
             Blend::Eager => 2 + self.outer.state_multiple(),
             Blend::OwnProgress | Blend::Estimate | Blend::Alpha(_) => 0,
@@ -420,7 +420,7 @@ impl Strategy {
     }
 
     /// Runs that every member holds of others, among 16.
-    pub(super) fn held_runs(&self) -> usize {
+    fn held_runs(&self) -> usize {
         let mut codec = self.codec();
         let holds = codec.gathering().is_some_and(|common| common.holds());
         if holds { HELD_MEMBERS } else { 0 }

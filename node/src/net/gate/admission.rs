@@ -175,7 +175,7 @@ impl Network {
         }
     }
 
-    pub(in crate::net) fn turn_away(&mut self, id: ConnectionId, error: GateError) {
+    fn turn_away(&mut self, id: ConnectionId, error: GateError) {
         let Some(waiting) = self.gate.pending.remove(id) else {
             return;
         };
@@ -297,7 +297,7 @@ impl Network {
     }
 
     /// Ends the links to peers that are no longer members.
-    pub(in crate::net) fn dismiss(&mut self) {
+    fn dismiss(&mut self) {
         let gate = &self.gate;
         let chains = gate.chains.iter();
         let out =

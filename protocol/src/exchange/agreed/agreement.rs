@@ -1,14 +1,12 @@
 //! What a member has promised, voted for and seen decided in one fragment.
 //!
-//! This is single-decree Paxos per fragment. Ballot zero needs no coordinator because there is only
-//! one thing to vote for: every shard as its first owner reduced it. Higher ballots are in
-//! `vote`. A version vector with a strict majority of votes in one ballot is decided; no member
-//! ever decides anything else, because a coordinator first hears a strict majority and keeps the
-//! vote of the highest ballot it hears of.
+//! This is single-decree Paxos per fragment. Ballot zero needs no coordinator because there is only one thing to vote
+//! for: every shard as its first owner reduced it. Higher ballots are in `vote`. A version vector with a strict
+//! majority of votes in one ballot is decided; no member ever decides anything else, because a coordinator first
+//! hears a strict majority and keeps the vote of the highest ballot it hears of.
 //!
-//! A vote is for a value: the digest of the versions. A member that hears of a majority for a value and
-//! cannot name its versions is like one that did not hear the votes: it does not act on them. It asks a
-//! voter for the names.
+//! A vote is for a value: the digest of the versions. A member that hears of a majority for a value and cannot name
+//! its versions is like one that did not hear the votes: it does not act on them. It asks a voter for the names.
 //!
 //! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
 

@@ -1,13 +1,12 @@
 //! Carries out a schedule: passes partial sums from member to member, and aggregates on.
 //!
-//! This is how ballot zero reduces where the plan's schedule is not the butterfly. A partial sum
-//! holds the contributions of several members, so a member cannot continue without one that is
-//! late. At the deadline, or as soon as it is known that a value will not come, the attempt is
-//! given up. The next ballot (`vote`) keeps the aggregates that some member holds and has the
-//! others reduced again, directly, by the members that are left.
+//! This is how ballot zero reduces where the plan's schedule is not the butterfly. A partial sum holds the
+//! contributions of several members, so a member cannot continue without one that is late. At the deadline, or as
+//! soon as it is known that a value will not come, the attempt is given up. The next ballot (`vote`) keeps the
+//! aggregates that some member holds and has the others reduced again, directly, by the members that are left.
 //!
-//! Members forward aggregates that they did not make. So the owner of a shard tells all others its
-//! version, and no member keeps or forwards another one.
+//! Members forward aggregates that they did not make. So the owner of a shard tells all others its version, and no
+//! member keeps or forwards another one.
 
 use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;

@@ -2,36 +2,34 @@
 //!
 //! # The butterfly
 //!
-//! Member s owns shard s. Every member pushes its contribution to shard s to its owner; the owner
-//! reduces `sum_i w_i c_i / sum_i w_i` in `PeerId` order over those that came before the deadline,
-//! encodes the result and pushes the same bytes to all. With n members and a message of m
-//! encoded bytes each peer sends 2 m (n-1)/n in 2 (n-1) pushes.
+//! Member s owns shard s. Every member pushes its contribution to shard s to its owner; the owner reduces
+//! `sum_i w_i c_i / sum_i w_i` in `PeerId` order over those that came before the deadline, encodes the result and
+//! pushes the same bytes to all. With n members and a message of m encoded bytes each peer sends 2 m (n-1)/n in
+//! 2 (n-1) pushes.
 //!
-//! **Source:** Ryabinin et al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form
-//! used here; Rabenseifner 2004 for the bandwidth bound.
+//! **Source:** Ryabinin et al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form used here;
+//! Rabenseifner 2004 for the bandwidth bound.
 //!
 //! # Two passes
 //!
-//! The owner of a shard makes a *basis* of the members' first contributions and
-//! sends it to them; each encodes a second contribution for this basis; the owner makes the aggregate of
-//! basis and second contributions.
+//! The owner of a shard makes a *basis* of the members' first contributions and sends it to them; each encodes a
+//! second contribution for this basis; the owner makes the aggregate of basis and second contributions.
 //!
 //! ```text
 //! b = basis(first_1, ..., first_n),   second_i = encode(x_i; b),   aggregate = join(b, sum_i w_i second_i / sum_i w_i)
 //! ```
 //!
-//! Only the aggregate is voted on: it contains all that members apply, so a basis needs no agreement. An
-//! owner that dies between the passes leaves a shard without an aggregate, and the next ballot has the
-//! shard reduced again from the first pass on, by a successor that makes a basis of its own. A second
-//! contribution counts for one basis only, so it is named by the attempt. Contributors of the aggregate
-//! are those of the second pass.
+//! Only the aggregate is voted on: it contains all that members apply, so a basis needs no agreement. An owner that
+//! dies between the passes leaves a shard without an aggregate, and the next ballot has the shard reduced again from
+//! the first pass on, by a successor that makes a basis of its own. A second contribution counts for one basis only,
+//! so it is named by the attempt. Contributors of the aggregate are those of the second pass.
 //!
-//! Cost per round with n members: twice the pushes of an exchange of one pass, 4 (n - 1) for each member
-//! in the butterfly, and two more latencies.
+//! Cost per round with n members: twice the pushes of an exchange of one pass, 4 (n - 1) for each member in the
+//! butterfly, and two more latencies.
 //!
-//! **Source:** Vogels et al. 2019, "PowerSGD", algorithm 1, where both passes are all-reduces; Ivkin et
-//! al. 2019, "Communication-efficient distributed SGD with sketching", algorithm 2, where the server asks
-//! for exact values in the second.
+//! **Source:** Vogels et al. 2019, "PowerSGD", algorithm 1, where both passes are all-reduces; Ivkin et al. 2019,
+//! "Communication-efficient distributed SGD with sketching", algorithm 2, where the server asks for exact values in
+//! the second.
 //!
 //! # Gathered
 //!

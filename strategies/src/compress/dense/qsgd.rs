@@ -145,7 +145,7 @@ impl Format for Qsgd {
 
 /// `sgn(value) floor(|value| + uniform)` as the low bits of an integer, at most `levels`.
 #[inline(always)]
-pub(in crate::compress) fn stochastic_level(value: f32, levels: f32, uniform: f32) -> u32 {
+fn stochastic_level(value: f32, levels: f32, uniform: f32) -> u32 {
     // Rounding half below is rounding down, but where both terms are exact.
     let raised = value.abs() + (uniform - 0.5);
     let raised = if raised < levels { raised } else { levels };

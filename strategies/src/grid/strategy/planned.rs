@@ -183,7 +183,7 @@ impl Strategy {
     }
 
     /// Refuses a pattern that names no tensor of a layout.
-    pub(super) fn check_patterns(&self, layout: &Layout) -> Result<(), StrategyError> {
+    fn check_patterns(&self, layout: &Layout) -> Result<(), StrategyError> {
         let names = || layout.tensors().iter().map(|tensor| tensor.name.as_str());
         let idle = |pattern: &&String| !names().any(|name| fits(pattern, name));
         match self.inner.no_decay.iter().find(idle) {
