@@ -71,23 +71,33 @@ impl<const BITS: u32> Means<BITS> {
         sign | (large << 1)
     }
 
+    /// One for a value of this bucket, else zero.
+    #[inline(always)]
+    fn is_in(bucket: usize, value: f32, threshold: f32) -> u32 {
+        u32::from(Self::code(value, threshold) == bucket as u32)
+    }
+
     /// Sum and number of the values of each bucket. In sixteen lanes of f32, each of 64 values, and
     /// then across them in f64. A pass for each bucket: its lanes stay in registers.
     #[inline(always)]
     fn buckets(&self, values: &[f32], threshold: f32) -> ([f64; 4], [u32; 4]) {
         let (mut sums, mut counts) = ([0.0; 4], [0; 4]);
+        let (chunks, rest) = values.as_chunks::<16>();
         for bucket in 0..Self::BUCKETS {
             let (mut sum, mut count) = ([0.0f32; 16], [0u32; 16]);
-            let mut take = |run: &[f32]| {
-                for ((sum, count), value) in sum.iter_mut().zip(&mut count).zip(run) {
-                    let here = Self::code(*value, threshold) == bucket as u32;
-                    *sum += if here { *value } else { 0.0 };
-                    *count += u32::from(here);
+            for chunk in chunks {
+                for (sum, value) in sum.iter_mut().zip(chunk) {
+                    *sum += choose(Self::is_in(bucket, *value, threshold), 0.0, *value);
                 }
-            };
-            let (chunks, rest) = values.as_chunks::<16>();
-            chunks.iter().for_each(|chunk| take(chunk));
-            take(rest);
+                for (count, value) in count.iter_mut().zip(chunk) {
+                    *count += Self::is_in(bucket, *value, threshold);
+                }
+            }
+            for ((sum, count), value) in sum.iter_mut().zip(&mut count).zip(rest) {
+                let one = Self::is_in(bucket, *value, threshold);
+                *sum += choose(one, 0.0, *value);
+                *count += one;
+            }
             sums[bucket] = sum.iter().map(|sum| f64::from(*sum)).sum();
             counts[bucket] = count.iter().sum();
         }

@@ -12,7 +12,7 @@ pub(in crate::compress) mod min_max;
 pub(in crate::compress) mod mini_float;
 pub(in crate::compress) mod natural;
 pub(in crate::compress) mod nuqsgd;
-pub(in crate::compress) mod planar;
+mod planar;
 pub(in crate::compress) mod qsgd;
 pub(in crate::compress) mod rotated;
 pub(in crate::compress) mod sign;

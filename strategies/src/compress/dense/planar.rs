@@ -6,7 +6,7 @@ use crate::compress::CodecError;
 
 /// The bytes that this number of codes takes.
 #[inline(always)]
-pub(in crate::compress) const fn bytes_for(len: usize, bits: u32) -> usize {
+pub(super) const fn bytes_for(len: usize, bits: u32) -> usize {
     len.div_ceil((8 / bits) as usize)
 }
 
@@ -20,12 +20,7 @@ fn plane_range(plane: u32, stride: usize, len: usize) -> core::ops::Range<usize>
 /// Writes `code(index, value)`, a number below `2^bits`, for every value. Indices and codes are as
 /// wide as the values, so that they share vectors.
 #[inline(always)]
-pub(in crate::compress) fn write(
-    values: &[f32],
-    bits: u32,
-    bytes: &mut [u8],
-    code: impl Fn(u32, f32) -> u32,
-) {
+pub(super) fn write(values: &[f32], bits: u32, bytes: &mut [u8], code: impl Fn(u32, f32) -> u32) {
     bytes.fill(0);
     for plane in 0..8 / bits {
         let range = plane_range(plane, bytes.len(), values.len());
@@ -38,7 +33,7 @@ pub(in crate::compress) fn write(
 
 /// `acc += weight * value(code)`.
 #[inline(always)]
-pub(in crate::compress) fn add(
+pub(super) fn add(
     bytes: &[u8],
     bits: u32,
     weight: f32,
@@ -58,12 +53,7 @@ pub(in crate::compress) fn add(
 
 /// Refuses codes above `most`, and codes beyond the last of `len` that are not zero.
 #[inline(always)]
-pub(in crate::compress) fn check(
-    bytes: &[u8],
-    bits: u32,
-    len: usize,
-    most: u8,
-) -> Result<(), CodecError> {
+pub(super) fn check(bytes: &[u8], bits: u32, len: usize, most: u8) -> Result<(), CodecError> {
     let mask = (0xffu32 >> (8 - bits)) as u8;
     let mut bad = false;
     for plane in 0..8 / bits {
