@@ -1,7 +1,7 @@
 //! The keys of `kind = "causal-lm"`.
 
 use super::error::ConfigError;
-use super::raw::RawTask;
+use super::raw::{RawTask, settings};
 use super::values::{Architecture, DataSource, NO_TEXT, OnBadRecord, WIDTH_MAX, count, share};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -9,77 +9,47 @@ use std::path::PathBuf;
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "causal-lm";
 
-const KEYS: [&str; 22] = [
-    "kind",
-    "data",
-    "column",
-    "held_out",
-    "on_bad_record",
-    "model",
-    "architecture",
-    "tokenizer",
-    "layers",
-    "width",
-    "heads",
-    "kv_heads",
-    "hidden",
-    "tied",
-    "context",
-    "batch",
-    "accumulate",
-    "clip_norm",
-    "label_smoothing",
-    "lora_rank",
-    "lora_alpha",
-    "lora_targets",
-];
+/// The keys of models in folders.
+const FOLDER_KEYS: [&str; 4] = ["model", "lora_rank", "lora_alpha", "lora_targets"];
 
-/// Sizes of a model of random weights.
-const SIZES: [&str; 7] = [
-    "architecture",
-    "layers",
-    "width",
-    "heads",
-    "kv_heads",
-    "hidden",
-    "tied",
-];
-
-/// A causal language model: Llama or GPT-2.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CausalConfig {
-    /// Source of the text.
-    pub data: DataSource,
-    /// The key of JSON objects or the column of Parquet files with the text, or with lists of tokens;
-    /// `None` for "text".
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<String>,
-    /// Share of the text to hold out, from its end.
-    pub held_out: f64,
-    /// Treatment of records that cannot be read.
-    #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
-    pub on_bad_record: OnBadRecord,
-    /// `tokenizer.json` or a folder with one, or [`BYTES`]; `None` for the model's, or bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokenizer: Option<String>,
-    /// Tokens that the model sees at once; `None` for 128, or the model's limit if it is less.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub context: Option<u32>,
-    /// Windows of `context` tokens in a batch.
-    pub batch: u32,
-    /// Batches of one inner step, whose gradients are averaged.
-    pub accumulate: u32,
-    /// Largest norm of a gradient.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip_norm: Option<f64>,
-    /// Share of the target that is spread over all tokens, in training only.
-    pub label_smoothing: f64,
-    /// The model.
-    #[serde(flatten)]
-    pub model: CausalModel,
-    /// Adapters, if only these are trained.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub lora: Option<LoraConfig>,
+settings! {
+    /// A causal language model: Llama or GPT-2.
+    CausalConfig {
+        /// Source of the text.
+        data: DataSource = DataSource::Bundled,
+        /// The key of JSON objects or the column of Parquet files with the text, or with lists of tokens;
+        /// `None` for "text".
+        #[serde(skip_serializing_if = "Option::is_none")]
+        column: Option<String> = None,
+        /// Share of the text to hold out, from its end.
+        held_out: f64 = 0.05,
+        /// Treatment of records that cannot be read.
+        #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
+        on_bad_record: OnBadRecord = OnBadRecord::Stop,
+        /// `tokenizer.json` or a folder with one, or [`BYTES`]; `None` for the model's, or bytes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tokenizer: Option<String> = None,
+        /// Tokens that the model sees at once; `None` for 128, or the model's limit if it is less.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        context: Option<u32> = None,
+        /// Windows of `context` tokens in a batch.
+        batch: u32 = 16,
+        /// Batches of one inner step, whose gradients are averaged.
+        accumulate: u32 = 1,
+        /// Largest norm of a gradient.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        clip_norm: Option<f64> = None,
+        /// Share of the target that is spread over all tokens, in training only.
+        label_smoothing: f64 = 0.0,
+    }
+    also {
+        /// The model.
+        #[serde(flatten)]
+        model: CausalModel = CausalModel::Fresh(FreshModel::default()),
+        /// Adapters, if only these are trained.
+        #[serde(flatten, skip_serializing_if = "Option::is_none")]
+        lora: Option<LoraConfig> = None,
+    }
 }
 
 /// Value of `task.tokenizer` for tokens that are bytes.
@@ -98,23 +68,24 @@ pub enum CausalModel {
     Fresh(FreshModel),
 }
 
-/// A model of random weights by its sizes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FreshModel {
-    /// Llama or GPT-2.
-    pub architecture: Architecture,
-    /// Blocks.
-    pub layers: u32,
-    /// Size of the vector for one token.
-    pub width: u32,
-    /// Heads of the queries.
-    pub heads: u32,
-    /// Heads of keys and values (Llama).
-    pub kv_heads: u32,
-    /// Units of the feed-forward layer.
-    pub hidden: u32,
-    /// The output uses the table of embeddings.
-    pub tied: bool,
+settings! {
+    /// A model of random weights by its sizes.
+    FreshModel {
+        /// Llama or GPT-2.
+        architecture: Architecture = Architecture::Llama,
+        /// Blocks.
+        layers: u32 = 4,
+        /// Size of the vector for one token.
+        width: u32 = 128,
+        /// Heads of the queries.
+        heads: u32 = 4,
+        /// Heads of keys and values (Llama).
+        kv_heads: u32 = 4,
+        /// Units of the feed-forward layer.
+        hidden: u32 = 344,
+        /// The output uses the table of embeddings.
+        tied: bool = false,
+    }
 }
 
 /// Low-rank adapters.
@@ -136,25 +107,7 @@ impl CausalConfig {
     pub fn of(data: DataSource) -> Self {
         Self {
             data,
-            column: None,
-            held_out: 0.05,
-            on_bad_record: OnBadRecord::Stop,
-            tokenizer: None,
-            context: None,
-            batch: 16,
-            accumulate: 1,
-            clip_norm: None,
-            label_smoothing: 0.0,
-            model: CausalModel::Fresh(FreshModel {
-                architecture: Architecture::Llama,
-                layers: 4,
-                width: 128,
-                heads: 4,
-                kv_heads: 4,
-                hidden: 344,
-                tied: false,
-            }),
-            lora: None,
+            ..Self::default()
         }
     }
 
@@ -162,36 +115,23 @@ impl CausalConfig {
     ///
     /// # Errors
     /// Names the key that is wrong or belongs to another kind.
-    pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
-        raw.only(KIND, &KEYS)?;
-        let usual = Self::of(raw.data.clone().unwrap_or_default());
-        let lora = lora(&raw)?;
-        let model = match &raw.model {
+    pub(super) fn from_raw(mut raw: RawTask) -> Result<Self, ConfigError> {
+        raw.only(KIND, &[Self::KEYS, FreshModel::KEYS, &FOLDER_KEYS])?;
+        let mut usual = Self::of(DataSource::Bundled);
+        usual.lora = lora(&raw)?;
+        usual.model = match &raw.model {
             Some(model) => {
                 sizes_come_from_the_folder(&raw)?;
                 let model = model.into();
                 CausalModel::Folder { model }
             }
-            None if lora.is_some() => {
+            None if usual.lora.is_some() => {
                 let hint = "adapters need the folder of a trained model";
                 return Err(ConfigError::missing("model", hint));
             }
-            None => CausalModel::Fresh(fresh(&raw)?),
+            None => CausalModel::Fresh(fresh(&mut raw)),
         };
-        Ok(Self {
-            column: raw.column,
-            held_out: raw.held_out.unwrap_or(usual.held_out),
-            on_bad_record: OnBadRecord::from_raw(raw.on_bad_record.as_deref())?,
-            tokenizer: raw.tokenizer,
-            context: raw.context,
-            batch: raw.batch.unwrap_or(usual.batch),
-            accumulate: raw.accumulate.unwrap_or(usual.accumulate),
-            clip_norm: raw.clip_norm,
-            label_smoothing: raw.label_smoothing.unwrap_or(usual.label_smoothing),
-            data: usual.data,
-            model,
-            lora,
-        })
+        Ok(usual.over(&mut raw))
     }
 
     /// Checks every number against its bounds.
@@ -245,26 +185,24 @@ impl FreshModel {
     }
 }
 
-fn fresh(raw: &RawTask) -> Result<FreshModel, ConfigError> {
-    let architecture = match &raw.architecture {
-        Some(name) => Architecture::parse("architecture", name)?,
-        None => Architecture::Llama,
-    };
-    let (width, heads) = (raw.width.unwrap_or(128), raw.heads.unwrap_or(4));
+fn fresh(raw: &mut RawTask) -> FreshModel {
+    let usual = FreshModel::default();
+    let architecture = raw.architecture.unwrap_or(usual.architecture);
+    let width = raw.width.unwrap_or(usual.width);
+    let heads = raw.heads.unwrap_or(usual.heads);
     // Three matrices of a Llama's feed-forward layer have about the size of GPT-2's two.
     let hidden = match architecture {
         Architecture::Llama => (width.saturating_mul(8) / 3).next_multiple_of(8),
         Architecture::Gpt2 => width.saturating_mul(4),
     };
-    Ok(FreshModel {
-        architecture,
-        layers: raw.layers.unwrap_or(4),
+    let usual = FreshModel {
         width,
-        heads,
-        kv_heads: raw.kv_heads.unwrap_or(heads),
-        hidden: raw.hidden.unwrap_or(hidden),
-        tied: raw.tied.unwrap_or(architecture == Architecture::Gpt2),
-    })
+        kv_heads: heads,
+        hidden,
+        tied: architecture == Architecture::Gpt2,
+        ..usual
+    };
+    usual.over(raw)
 }
 
 fn lora(raw: &RawTask) -> Result<Option<LoraConfig>, ConfigError> {
@@ -285,7 +223,7 @@ fn lora(raw: &RawTask) -> Result<Option<LoraConfig>, ConfigError> {
 /// Refuses sizes beside `model`, whose `config.json` has them.
 fn sizes_come_from_the_folder(raw: &RawTask) -> Result<(), ConfigError> {
     let is_written = |size: &&&str| raw.written().any(|key| key == **size);
-    match SIZES.iter().find(is_written) {
+    match FreshModel::KEYS.iter().find(is_written) {
         None => Ok(()),
         Some(size) => Err(ConfigError::BesideModel(size)),
     }

@@ -1,7 +1,7 @@
 //! The keys of `kind = "image-classifier"`.
 
 use super::error::ConfigError;
-use super::raw::RawTask;
+use super::raw::{RawTask, settings};
 use super::values::{
     Augmentation, Classes, DataSource, ImageModel, OnBadRecord, WIDTH_MAX, count, share,
 };
@@ -11,69 +11,39 @@ use serde::Serialize;
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "image-classifier";
 
-const KEYS: [&str; 12] = [
-    "kind",
-    "data",
-    "held_out",
-    "on_bad_record",
-    "model",
-    "hidden",
-    "batch",
-    "augmentation",
-    "classes",
-    "size",
-    "channels",
-    "width",
-];
-
-/// An image classifier.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ImageConfig {
-    /// Source of the images.
-    pub data: DataSource,
-    /// Share of the training images to hold out instead of using the `t10k-` files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub held_out: Option<f64>,
-    /// Treatment of records that cannot be read.
-    #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
-    pub on_bad_record: OnBadRecord,
-    /// The model.
-    pub model: ImageModel,
-    /// Number of units of the hidden layer.
-    pub hidden: u32,
-    /// Number of images in a batch.
-    pub batch: u32,
-    /// Random changes of training images.
-    pub augmentation: Augmentation,
-    /// The classes; `None` for those of the training images.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub classes: Option<Classes>,
-    /// Height and width; `None` for those of the first image.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<[u32; 2]>,
-    /// 1 for grey, 3 for colours; `None` for that of the first image.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub channels: Option<u32>,
-    /// Channels of the first stage of a ResNet; `None` for 64.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub width: Option<u32>,
-}
-
-impl Default for ImageConfig {
-    fn default() -> Self {
-        Self {
-            data: DataSource::Bundled,
-            held_out: None,
-            on_bad_record: OnBadRecord::Stop,
-            model: ImageModel::Mlp,
-            hidden: 256,
-            batch: 128,
-            augmentation: Augmentation::Shift1,
-            classes: None,
-            size: None,
-            channels: None,
-            width: None,
-        }
+settings! {
+    /// An image classifier.
+    ImageConfig {
+        /// Source of the images.
+        data: DataSource = DataSource::Bundled,
+        /// Share of the training images to hold out instead of using the `t10k-` files.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        held_out: Option<f64> = None,
+        /// Treatment of records that cannot be read.
+        #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
+        on_bad_record: OnBadRecord = OnBadRecord::Stop,
+        /// Number of units of the hidden layer.
+        hidden: u32 = 256,
+        /// Number of images in a batch.
+        batch: u32 = 128,
+        /// Random changes of training images.
+        augmentation: Augmentation = Augmentation::Shift1,
+        /// The classes; `None` for those of the training images.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        classes: Option<Classes> = None,
+        /// Height and width; `None` for those of the first image.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        size: Option<[u32; 2]> = None,
+        /// 1 for grey, 3 for colours; `None` for that of the first image.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        channels: Option<u32> = None,
+        /// Channels of the first stage of a ResNet; `None` for 64.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        width: Option<u32> = None,
+    }
+    also {
+        /// The model.
+        model: ImageModel = ImageModel::Mlp,
     }
 }
 
@@ -82,33 +52,20 @@ impl ImageConfig {
     ///
     /// # Errors
     /// Names the key that is wrong or belongs to another kind.
-    pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
-        raw.only(KIND, &KEYS)?;
-        let usual = Self::default();
-        let model = raw.model.as_deref();
-        let augmentation = raw.augmentation.as_deref();
-        let model = model.map_or(Ok(usual.model), |name| ImageModel::parse("model", name))?;
-        if raw.width.is_some() && model != ImageModel::ResNet18 {
+    pub(super) fn from_raw(mut raw: RawTask) -> Result<Self, ConfigError> {
+        raw.only(KIND, &[Self::KEYS, &["model"]])?;
+        let mut usual = Self::default();
+        if let Some(name) = &raw.model {
+            usual.model = name.clone().try_into()?;
+        }
+        let this = usual.over(&mut raw);
+        if this.width.is_some() && this.model != ImageModel::ResNet18 {
             return Err(ConfigError::OtherModel {
                 key: "width",
-                model: ImageModel::NAMES[model as usize],
+                model: ImageModel::NAMES[this.model as usize],
             });
         }
-        Ok(Self {
-            model,
-            augmentation: augmentation.map_or(Ok(usual.augmentation), |name| {
-                Augmentation::parse("augmentation", name)
-            })?,
-            data: raw.data.unwrap_or(usual.data),
-            held_out: raw.held_out,
-            on_bad_record: OnBadRecord::from_raw(raw.on_bad_record.as_deref())?,
-            hidden: raw.hidden.unwrap_or(usual.hidden),
-            batch: raw.batch.unwrap_or(usual.batch),
-            classes: raw.classes,
-            size: raw.size,
-            channels: raw.channels,
-            width: raw.width,
-        })
+        Ok(this)
     }
 
     /// Checks every number against its bounds.

@@ -1,64 +1,45 @@
 //! The keys of `kind = "language-model"`.
 
 use super::error::ConfigError;
-use super::raw::RawTask;
+use super::raw::{RawTask, settings};
 use super::values::{DataSource, NO_TEXT, OnBadRecord, WIDTH_MAX, count, share};
 use serde::Serialize;
 
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "language-model";
 
-const KEYS: [&str; 10] = [
-    "kind",
-    "data",
-    "column",
-    "held_out",
-    "on_bad_record",
-    "layers",
-    "width",
-    "heads",
-    "context",
-    "batch",
-];
-
-/// A byte-level language model.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LanguageConfig {
-    /// Source of the text.
-    pub data: DataSource,
-    /// The key of JSON objects or the column of Parquet files with the text; `None` for "text".
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<String>,
-    /// Share of the text to hold out, from its end.
-    pub held_out: f64,
-    /// Treatment of records that cannot be read.
-    #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
-    pub on_bad_record: OnBadRecord,
-    /// Number of transformer blocks.
-    pub layers: u32,
-    /// Size of the vector for one byte.
-    pub width: u32,
-    /// Number of attention heads.
-    pub heads: u32,
-    /// Length of the model's input in bytes.
-    pub context: u32,
-    /// Number of windows of `context` bytes in a batch.
-    pub batch: u32,
+settings! {
+    /// A byte-level language model.
+    LanguageConfig {
+        /// Source of the text.
+        data: DataSource = DataSource::Bundled,
+        /// The key of JSON objects or the column of Parquet files with the text; `None` for "text".
+        #[serde(skip_serializing_if = "Option::is_none")]
+        column: Option<String> = None,
+        /// Share of the text to hold out, from its end.
+        held_out: f64 = 0.05,
+        /// Treatment of records that cannot be read.
+        #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
+        on_bad_record: OnBadRecord = OnBadRecord::Stop,
+        /// Number of transformer blocks.
+        layers: u32 = 4,
+        /// Size of the vector for one byte.
+        width: u32 = 128,
+        /// Number of attention heads.
+        heads: u32 = 4,
+        /// Length of the model's input in bytes.
+        context: u32 = 128,
+        /// Number of windows of `context` bytes in a batch.
+        batch: u32 = 16,
+    }
 }
 
 impl LanguageConfig {
     /// The small default model on a text.
-    pub const fn of(data: DataSource) -> Self {
+    pub fn of(data: DataSource) -> Self {
         Self {
             data,
-            column: None,
-            held_out: 0.05,
-            on_bad_record: OnBadRecord::Stop,
-            layers: 4,
-            width: 128,
-            heads: 4,
-            context: 128,
-            batch: 16,
+            ..Self::default()
         }
     }
 
@@ -66,20 +47,9 @@ impl LanguageConfig {
     ///
     /// # Errors
     /// Names the key that is wrong or belongs to another kind.
-    pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
-        raw.only(KIND, &KEYS)?;
-        let usual = Self::of(raw.data.unwrap_or_default());
-        Ok(Self {
-            column: raw.column,
-            held_out: raw.held_out.unwrap_or(usual.held_out),
-            on_bad_record: OnBadRecord::from_raw(raw.on_bad_record.as_deref())?,
-            layers: raw.layers.unwrap_or(usual.layers),
-            width: raw.width.unwrap_or(usual.width),
-            heads: raw.heads.unwrap_or(usual.heads),
-            context: raw.context.unwrap_or(usual.context),
-            batch: raw.batch.unwrap_or(usual.batch),
-            data: usual.data,
-        })
+    pub(super) fn from_raw(mut raw: RawTask) -> Result<Self, ConfigError> {
+        raw.only(KIND, &[Self::KEYS])?;
+        Ok(Self::of(DataSource::Bundled).over(&mut raw))
     }
 
     /// Checks every number against its bounds.

@@ -1,7 +1,7 @@
 //! The keys of `kind = "tabular"`.
 
 use super::error::ConfigError;
-use super::raw::RawTask;
+use super::raw::{RawTask, settings};
 use super::values::{
     Classes, DataSource, NO_TABLE, Objective, OnBadRecord, WIDTH_MAX, count, share,
 };
@@ -11,81 +11,54 @@ use std::collections::BTreeMap;
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "tabular";
 
-const KEYS: [&str; 15] = [
-    "kind",
-    "data",
-    "held_out",
-    "on_bad_record",
-    "missing",
-    "target",
-    "objective",
-    "classes",
-    "categories",
-    "buckets",
-    "ignore",
-    "scale",
-    "hidden",
-    "layers",
-    "batch",
-];
-
-/// A perceptron on the rows of a table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TabularConfig {
-    /// A CSV file, or a folder of them.
-    pub data: DataSource,
-    /// Share of the rows to hold out.
-    pub held_out: f64,
-    /// Treatment of records that cannot be read.
-    #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
-    pub on_bad_record: OnBadRecord,
-    /// The column to predict.
-    pub target: String,
-    /// The kind of target: a class or a number.
-    pub objective: Objective,
-    /// The classes; `None` for those of the target.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub classes: Option<Classes>,
-    /// Columns of names instead of numbers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub categories: Vec<String>,
-    /// Inputs of the model for each of these columns.
-    pub buckets: u32,
-    /// Columns that are no inputs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ignore: Vec<String>,
-    /// Cells that mean the same as an empty one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<String>,
-    /// Number of hidden layers.
-    pub layers: u32,
-    /// Number of units of each hidden layer.
-    pub hidden: u32,
-    /// Number of rows in a batch.
-    pub batch: u32,
-    /// Mean and standard deviation of columns of numbers.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub scale: BTreeMap<String, [f64; 2]>,
+settings! {
+    /// A perceptron on the rows of a table.
+    TabularConfig {
+        /// A CSV file, or a folder of them.
+        data: DataSource = DataSource::Bundled,
+        /// Share of the rows to hold out.
+        held_out: f64 = 0.1,
+        /// Treatment of records that cannot be read.
+        #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
+        on_bad_record: OnBadRecord = OnBadRecord::Stop,
+        /// The column to predict.
+        target: String = String::new(),
+        /// The kind of target: a class or a number.
+        objective: Objective = Objective::Classification,
+        /// The classes; `None` for those of the target.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        classes: Option<Classes> = None,
+        /// Columns of names instead of numbers.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        categories: Vec<String> = Vec::new(),
+        /// Inputs of the model for each of these columns.
+        buckets: u32 = 16,
+        /// Columns that are no inputs.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        ignore: Vec<String> = Vec::new(),
+        /// Cells that mean the same as an empty one.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        missing: Vec<String> = Vec::new(),
+        /// Number of hidden layers.
+        layers: u32 = 2,
+        /// Number of units of each hidden layer.
+        hidden: u32 = 64,
+        /// Number of rows in a batch.
+        batch: u32 = 64,
+        /// Mean and standard deviation of columns of numbers.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        scale: BTreeMap<String, [f64; 2]> = BTreeMap::new(),
+    }
 }
 
 impl TabularConfig {
     /// A small perceptron that predicts a column of a table.
-    pub const fn of(data: DataSource, target: String, objective: Objective) -> Self {
+    pub fn of(data: DataSource, target: String, objective: Objective) -> Self {
         Self {
             data,
-            held_out: 0.1,
-            on_bad_record: OnBadRecord::Stop,
             target,
             objective,
-            classes: None,
-            categories: Vec::new(),
-            buckets: 16,
-            ignore: Vec::new(),
-            missing: Vec::new(),
-            layers: 2,
-            hidden: 64,
-            batch: 64,
-            scale: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -93,30 +66,17 @@ impl TabularConfig {
     ///
     /// # Errors
     /// Names the key that is wrong, missing or belongs to another kind.
-    pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
-        raw.only(KIND, &KEYS)?;
-        let missing = ConfigError::missing;
-        let target = raw.target.ok_or(missing("target", "the column to predict"));
-        let objective = raw.objective.ok_or(missing(
-            "objective",
-            "\"classification\" for classes, \"regression\" for numbers",
-        ));
-        let objective = Objective::parse("objective", &objective?)?;
-        let usual = Self::of(raw.data.unwrap_or_default(), target?, objective);
-        Ok(Self {
-            held_out: raw.held_out.unwrap_or(usual.held_out),
-            on_bad_record: OnBadRecord::from_raw(raw.on_bad_record.as_deref())?,
-            classes: raw.classes,
-            categories: raw.categories.unwrap_or_default(),
-            buckets: raw.buckets.unwrap_or(usual.buckets),
-            ignore: raw.ignore.unwrap_or_default(),
-            missing: raw.missing.unwrap_or_default(),
-            layers: raw.layers.unwrap_or(usual.layers),
-            hidden: raw.hidden.unwrap_or(usual.hidden),
-            batch: raw.batch.unwrap_or(usual.batch),
-            scale: raw.scale.unwrap_or_default(),
-            ..usual
-        })
+    pub(super) fn from_raw(mut raw: RawTask) -> Result<Self, ConfigError> {
+        raw.only(KIND, &[Self::KEYS])?;
+        let missing = |key, hint| Err(ConfigError::missing(key, hint));
+        let Some(objective) = raw.objective else {
+            let hint = "\"classification\" for classes, \"regression\" for numbers";
+            return missing("objective", hint);
+        };
+        let Some(target) = raw.target.clone() else {
+            return missing("target", "the column to predict");
+        };
+        Ok(Self::of(DataSource::Bundled, target, objective).over(&mut raw))
     }
 
     /// Checks every number against its bounds, and that no column has two uses.

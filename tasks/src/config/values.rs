@@ -138,19 +138,25 @@ impl Classes {
     }
 }
 
+/// Declares the names that one key may have.
 macro_rules! names {
-    ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $kind:ident of $key:literal { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(try_from = "String")]
         pub enum $kind { $($(#[$variant_doc])* #[serde(rename = $name)] $variant),+ }
 
         impl $kind {
             pub(super) const NAMES: &[&'static str] = &[$($name),+];
+        }
 
-            pub(super) fn parse(key: &'static str, name: &str) -> Result<Self, ConfigError> {
-                match name {
+        impl TryFrom<String> for $kind {
+            type Error = ConfigError;
+
+            fn try_from(name: String) -> Result<Self, ConfigError> {
+                match name.as_str() {
                     $($name => Ok(Self::$variant),)+
-                    _ => Err(unknown("task", key, name, Self::NAMES)),
+                    _ => Err(unknown("task", $key, &name, Self::NAMES)),
                 }
             }
         }
@@ -159,7 +165,7 @@ macro_rules! names {
 
 names!(
     /// Built-in image classifiers.
-    ImageModel {
+    ImageModel of "model" {
         /// One hidden layer.
         Mlp = "mlp",
         /// Two convolutions and one hidden layer.
@@ -171,7 +177,7 @@ names!(
 
 names!(
     /// Architectures of causal language models.
-    Architecture {
+    Architecture of "architecture" {
         /// Llama.
         Llama = "llama",
         /// GPT-2.
@@ -181,7 +187,7 @@ names!(
 
 names!(
     /// The kind of target that a model of a table predicts.
-    Objective {
+    Objective of "objective" {
         /// One of several classes.
         Classification = "classification",
         /// A number.
@@ -191,7 +197,7 @@ names!(
 
 names!(
     /// Treatment of a record of the data that cannot be read: a line, a row or an image.
-    OnBadRecord {
+    OnBadRecord of "on_bad_record" {
         /// The daemon that meets it stops and names it.
         Stop = "stop",
         /// It is left out, counted and named.
@@ -204,15 +210,11 @@ impl OnBadRecord {
     pub(super) fn is_usual(&self) -> bool {
         *self == Self::Stop
     }
-
-    pub(super) fn from_raw(name: Option<&str>) -> Result<Self, ConfigError> {
-        name.map_or(Ok(Self::Stop), |name| Self::parse("on_bad_record", name))
-    }
 }
 
 names!(
     /// Random changes of training images.
-    Augmentation {
+    Augmentation of "augmentation" {
         /// Leaves images unchanged.
         None = "none",
         /// Shifts images by up to one pixel in each direction.
