@@ -1,6 +1,6 @@
 //! Builds a trainer from a configuration.
 
-use crate::config::{self, DataSource, LanguageConfig};
+use crate::config::{self, DataSource};
 use crate::data::{BadRecords, ImageData, Shards};
 use crate::model::Transformer;
 use crate::task::{self, CausalTask, ImagePlan, ImageTask, LanguageTask, TabularTask, Task};
@@ -92,7 +92,10 @@ pub fn layout(task: &TaskConfig) -> Result<Layout, TaskError> {
             let plan = ImagePlan::new(config, &ImageData::find(config)?)?;
             Ok(flat::layout(&plan.model(&Device::flex())))
         }
-        TaskConfig::LanguageModel(config) => Ok(language_layout(config)),
+        TaskConfig::LanguageModel(config) => {
+            let model = Transformer::zeros(task::shape(config), &Device::flex());
+            Ok(flat::layout(&model))
+        }
         TaskConfig::Tabular(config) => {
             let task = TabularTask::new(config, 0, &Shards::whole())?;
             Ok(flat::layout(&task.model(&Device::flex())))
@@ -138,8 +141,4 @@ pub fn bytes_per_token(task: &TaskConfig) -> Result<Option<f64>, TaskError> {
         }
         _ => Ok(None),
     }
-}
-
-fn language_layout(config: &LanguageConfig) -> Layout {
-    flat::layout(&Transformer::zeros(task::shape(config), &Device::flex()))
 }

@@ -17,7 +17,7 @@ pub(crate) fn attention(q: &Tensor<4>, k: &Tensor<4>, v: &Tensor<4>) -> Option<T
 }
 
 #[derive(Clone, Debug)]
-struct Attention;
+pub(super) struct Attention;
 
 impl Op<3> for Attention {
     /// Queries, keys, values, and the softmax.

@@ -150,13 +150,13 @@ impl Sizes {
     /// `[images, out, places]` as `[out, images * places]`.
     fn by_output(&self, images: &[f32]) -> FlexTensor {
         let [_, length, places, _] = self.lengths();
-        let count = images.len() / length;
-        let rows = (0..self.out).flat_map(|out| {
-            let rows = images.chunks_exact(length);
-            rows.flat_map(move |image| &image[out * places..(out + 1) * places])
-        });
-        let values = rows.copied().collect();
-        tensor(values, [self.out, count * places])
+        let mut values = Vec::with_capacity(images.len());
+        for out in 0..self.out {
+            for image in images.chunks_exact(length) {
+                values.extend_from_slice(&image[out * places..][..places]);
+            }
+        }
+        tensor(values, [self.out, images.len() / length * places])
     }
 }
 

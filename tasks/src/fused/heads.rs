@@ -1,5 +1,6 @@
 //! The heads of attention: beside one another in a row of a projection, and each by itself for the products.
 
+use super::attention::Attention;
 use super::vector::kernel;
 use super::{GRAIN, Input, Op, apply, tensor, values};
 use burn::tensor::Tensor;
@@ -26,18 +27,41 @@ pub(crate) fn heads(
             factor: factor as f32,
             angles: angles.map(|tables| Arc::new(tables.each_ref().map(table))),
         },
+        back: false,
     };
     Some(apply(op, [input]))
 }
 
 /// The rows of heads: the reverse of [`heads`] without angles.
 pub(crate) fn rows(x: &Tensor<4>) -> Option<Tensor<2>> {
-    let op = Rows { sizes: x.dims() };
+    let op = Heads {
+        sizes: x.dims(),
+        turn: Turn::NONE,
+        back: true,
+    };
     Some(apply(op, [Input::of(x)?]))
+}
+
+/// Attention of heads whose queries, keys and values lie beside one another in rows: `[batch * context, 3 width]` to
+/// `[batch * context, width]`.
+pub(crate) fn joint_attention(x: &Tensor<2>, [batch, d]: [usize; 2]) -> Option<Tensor<2>> {
+    let input = Input::of(x)?;
+    let [rows, width] = x.dims();
+    let sizes = [batch, width / 3 / d, rows / batch, d];
+    let factor = (d as f32).sqrt().recip();
+    let scale = Turn {
+        factor,
+        ..Turn::NONE
+    };
+    let turns = [scale, Turn::NONE, Turn::NONE];
+    Some(apply(JointAttention { sizes, turns }, [input]))
 }
 
 /// Batch, heads, context, d.
 type Sizes = [usize; 4];
+
+/// All of a row.
+const WHOLE: [usize; 2] = [0, 1];
 
 /// What happens to each value on its way.
 #[derive(Clone, Debug)]
@@ -74,24 +98,33 @@ impl Turn {
     }
 }
 
-fn apart(x: &[f32], sizes: Sizes, turn: &Turn) -> FlexTensor {
+/// The heads of one of the parts that lie beside one another in a row.
+fn apart(x: &[f32], sizes: Sizes, [part, parts]: [usize; 2], turn: &Turn) -> FlexTensor {
     let [_, heads, context, d] = sizes;
-    let mut out = vec![0.0; x.len()];
+    let mut out = vec![0.0; x.len() / parts];
+    let (width, column) = (parts * heads * d, part * heads * d);
     let all = out.par_chunks_mut(context * d).enumerate();
     all.for_each(|(index, out)| {
-        let first = index / heads * context * heads * d + index % heads * d;
-        head(&x[first..], heads * d, d, turn, out);
+        let first = index / heads * context * width + column + index % heads * d;
+        head(&x[first..], width, d, turn, out);
     });
     tensor(out, sizes)
 }
 
-fn together(x: &[f32], sizes: Sizes, turn: &Turn) -> FlexTensor {
+/// The parts beside one another in rows.
+fn together<const N: usize>(parts: [(&FlexTensor, &Turn); N], sizes: Sizes) -> FlexTensor {
     let [batch, heads, context, d] = sizes;
-    let mut out = vec![0.0; x.len()];
-    let lines = (GRAIN / (heads * d).max(1)).max(1);
-    let all = out.par_chunks_mut(lines * heads * d).enumerate();
-    all.for_each(|(chunk, out)| lines_of(x, chunk * lines, sizes, turn, out));
-    tensor(out, [batch * context, heads * d])
+    let width = N * heads * d;
+    let mut out = vec![0.0; batch * context * width];
+    let lines = (GRAIN / width.max(1)).max(1);
+    let all = out.par_chunks_mut(lines * width).enumerate();
+    all.for_each(|(chunk, out)| {
+        for (index, (part, turn)) in parts.iter().enumerate() {
+            let place = [chunk * lines, index * heads * d, width];
+            lines_of(values(part), place, sizes, turn, out);
+        }
+    });
+    tensor(out, [batch * context, width])
 }
 
 kernel! {
@@ -102,11 +135,18 @@ kernel! {
         }
     }
 
-    /// Some rows from this one on, rotated back.
-    fn lines_of<'a>(x: &'a [f32], first: usize, sizes: Sizes, turn: &'a Turn, out: &'a mut [f32]) {
-        let [_, heads, context, d] = sizes;
-        for (row, out) in out.chunks_exact_mut(heads * d).enumerate() {
+    /// Some rows of this width from the first one on, beginning at this column; rotated back.
+    fn lines_of<'a>(
+        x: &'a [f32],
+        place: [usize; 3],
+        sizes: Sizes,
+        turn: &'a Turn,
+        out: &'a mut [f32],
+    ) {
+        let ([first, column, width], [_, heads, context, d]) = (place, sizes);
+        for (row, out) in out.chunks_exact_mut(width).enumerate() {
             let (batch, position) = ((first + row) / context, (first + row) % context);
+            let out = &mut out[column..][..heads * d];
             for (head, out) in out.chunks_exact_mut(d).enumerate() {
                 let at = ((batch * heads + head) * context + position) * d;
                 turn.put(position, -1.0, &x[at..][..d], out);
@@ -115,37 +155,62 @@ kernel! {
     }
 }
 
+/// Between heads and rows.
 #[derive(Clone, Debug)]
 struct Heads {
     sizes: Sizes,
     turn: Turn,
+    /// From heads to rows.
+    back: bool,
+}
+
+impl Heads {
+    fn moved(&self, x: &FlexTensor, back: bool) -> FlexTensor {
+        if back {
+            together([(x, &self.turn)], self.sizes)
+        } else {
+            apart(values(x), self.sizes, WHOLE, &self.turn)
+        }
+    }
 }
 
 impl Op<1> for Heads {
     type Kept = ();
 
     fn forward(&self, [x]: [FlexTensor; 1]) -> (FlexTensor, ()) {
-        (apart(values(&x), self.sizes, &self.turn), ())
+        (self.moved(&x, self.back), ())
     }
 
     fn backward(&self, (): (), up: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        [Some(together(values(&up), self.sizes, &self.turn))]
+        [Some(self.moved(&up, !self.back))]
     }
 }
 
 #[derive(Clone, Debug)]
-struct Rows {
+struct JointAttention {
     sizes: Sizes,
+    turns: [Turn; 3],
 }
 
-impl Op<1> for Rows {
-    type Kept = ();
+impl Op<1> for JointAttention {
+    type Kept = <Attention as Op<3>>::Kept;
 
-    fn forward(&self, [x]: [FlexTensor; 1]) -> (FlexTensor, ()) {
-        (together(values(&x), self.sizes, &Turn::NONE), ())
+    fn forward(&self, [x]: [FlexTensor; 1]) -> (FlexTensor, Self::Kept) {
+        let part = |part: usize| apart(values(&x), self.sizes, [part, 3], &self.turns[part]);
+        let (mixed, kept) = Attention.forward([0, 1, 2].map(part));
+        (together([(&mixed, &Turn::NONE)], self.sizes), kept)
     }
 
-    fn backward(&self, (): (), up: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        [Some(apart(values(&up), self.sizes, &Turn::NONE))]
+    fn backward(&self, kept: Self::Kept, up: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+        let up = apart(values(&up), self.sizes, WHOLE, &Turn::NONE);
+        let found = Attention.backward(kept, up, [true; 3]);
+        let [Some(q), Some(k), Some(v)] = &found else {
+            unreachable!("all are wanted");
+        };
+        let [by_q, by_k, by_v] = &self.turns;
+        [Some(together(
+            [(q, by_q), (k, by_k), (v, by_v)],
+            self.sizes,
+        ))]
     }
 }

@@ -14,8 +14,8 @@ mod vector;
 pub(crate) use attention::attention;
 pub(crate) use conv::{conv, relu_pool};
 pub(crate) use elementwise::{gated, gelu};
-pub(crate) use heads::{heads, rows};
-pub(crate) use rows::{linear, rms_norm};
+pub(crate) use heads::{heads, joint_attention, rows};
+pub(crate) use rows::{linear, norm};
 
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::NoCheckpointing};
 use burn::backend::autodiff::grads::Gradients;

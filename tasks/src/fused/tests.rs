@@ -107,21 +107,92 @@ fn activations() {
 }
 
 #[test]
-fn of_each_row() {
-    for [rows, input, output] in [[1, 1, 1], [3, 37, 5], [70, 300, 40]] {
-        let (x, weight) = (leaf(1, [rows, input]), leaf(2, [output, input]));
-        let ours = outcome!(linear(&x, &weight).unwrap(), x, weight);
-        let theirs = outcome!(x.clone().matmul(weight.clone().transpose()), x, weight);
-        close("linear", &ours, &theirs, 1e-5);
-        let weight = leaf(3, [input]);
-        let ours = outcome!(rms_norm(&x, &weight, 1e-5).unwrap(), x, weight);
-        let scale = (x.clone().square().mean_dim(1) + 1e-5).sqrt().recip();
-        let theirs = x.clone() * scale * weight.clone().unsqueeze();
-        close("norm", &ours, &outcome!(theirs, x, weight), 1e-5);
+fn linear_layers() {
+    for [rows, input, output] in [[1, 1, 1], [3, 37, 5], [300, 130, 90]] {
+        let (x, bias) = (leaf(1, [rows, input]), leaf(3, [output]));
+        for input_first in [true, false] {
+            let shape = if input_first {
+                [input, output]
+            } else {
+                [output, input]
+            };
+            let weight = leaf(2, shape);
+            let matrix = || {
+                if input_first {
+                    weight.clone()
+                } else {
+                    weight.clone().transpose()
+                }
+            };
+            let theirs = || x.clone().matmul(matrix());
+            let ours = outcome!(linear(&x, &weight, None, input_first).unwrap(), x, weight);
+            close("linear", &ours, &outcome!(theirs(), x, weight), 1e-5);
+            let ours = linear(&x, &weight, Some(&bias), input_first).unwrap();
+            let ours = outcome!(ours, x, weight, bias);
+            let theirs = theirs() + bias.clone().unsqueeze();
+            close("bias", &ours, &outcome!(theirs, x, weight, bias), 1e-5);
+        }
     }
-    let (x, weight) = (fixed(3, [3, 20]), fixed(4, [20]));
-    differences("rows", [3, 20], |x| rms_norm(&x, &weight, 1e-5).unwrap());
-    differences("weight", [20], |w| rms_norm(&x, &w, 1e-5).unwrap());
+}
+
+#[test]
+fn norms() {
+    for [rows, width] in [[1, 1], [3, 37], [70, 300]] {
+        let (x, weight, bias) = (leaf(1, [rows, width]), leaf(3, [width]), leaf(4, [width]));
+        let scaled = |x: Tensor<2>| {
+            let scale = (x.clone().square().mean_dim(1) + 1e-5).sqrt().recip();
+            x * scale * weight.clone().unsqueeze()
+        };
+        let ours = outcome!(norm(&x, &weight, None, 1, 1e-5).unwrap(), x, weight);
+        close("norm", &ours, &outcome!(scaled(x.clone()), x, weight), 1e-5);
+        if width > 1 {
+            let ours = norm(&x, &weight, Some(&bias), 1, 1e-5).unwrap();
+            let ours = outcome!(ours, x, weight, bias);
+            let centred = x.clone() - x.clone().mean_dim(1);
+            let theirs = scaled(centred) + bias.clone().unsqueeze();
+            close(
+                "layer norm",
+                &ours,
+                &outcome!(theirs, x, weight, bias),
+                1e-5,
+            );
+        }
+    }
+    for ([n, channels, height, width], groups) in
+        [([2, 6, 3, 5], 2), ([40, 32, 7, 7], 2), ([3, 4, 1, 2], 4)]
+    {
+        let x = leaf(1, [n, channels, height, width]);
+        let (weight, bias) = (leaf(3, [channels]), leaf(4, [channels]));
+        let flat = x
+            .clone()
+            .reshape([n, groups, channels / groups * height * width]);
+        let centred = flat.clone() - flat.mean_dim(2);
+        let scale = (centred.clone().square().mean_dim(2) + 1e-5).sqrt();
+        let wide = |x: &Tensor<1>| x.clone().reshape([1, channels, 1, 1]);
+        let theirs =
+            (centred / scale).reshape([n, channels, height, width]) * wide(&weight) + wide(&bias);
+        let ours = norm(&x, &weight, Some(&bias), groups, 1e-5).unwrap();
+        let ours = outcome!(ours, x, weight, bias);
+        close(
+            "group norm",
+            &ours,
+            &outcome!(theirs, x, weight, bias),
+            1e-5,
+        );
+    }
+    let (x, weight, bias) = (fixed(3, [3, 20]), fixed(4, [20]), fixed(5, [20]));
+    differences("rows", [3, 20], |x| {
+        norm(&x, &weight, None, 1, 1e-5).unwrap()
+    });
+    differences("centred rows", [3, 20], |x| {
+        norm(&x, &weight, Some(&bias), 1, 1e-5).unwrap()
+    });
+    differences("weight", [20], |w| {
+        norm(&x, &w, Some(&bias), 1, 1e-5).unwrap()
+    });
+    differences("groups", [2, 4, 3, 2], |x| {
+        norm(&x, &fixed(6, [4]), Some(&fixed(7, [4])), 2, 1e-5).unwrap()
+    });
 }
 
 #[test]
@@ -133,7 +204,8 @@ fn what_is_not_finite_stays_so() {
             list(relu_pool(&x).unwrap()),
             list(attention(&x, &x, &x).unwrap()),
             list(gelu(&x.clone().reshape([2, 2])).unwrap()),
-            list(rms_norm(&x.clone().reshape([2, 2]), &fixed(1, [2]), 1e-5).unwrap()),
+            list(norm(&x.clone().reshape([2, 2]), &fixed(1, [2]), None, 1, 1e-5).unwrap()),
+            list(norm(&x, &fixed(1, [1]), Some(&fixed(2, [1])), 1, 1e-5).unwrap()),
         ];
         assert!(
             all.iter().all(|out| out.iter().any(|x| !x.is_finite())),
@@ -197,6 +269,17 @@ fn heads_and_rows() {
         };
         let ours = outcome!(heads(&x, [batch, d], 0.3, Some(&angles)).unwrap(), x);
         close("turned", &ours, &outcome!(turned(), x), 1e-6);
+        let width = count * d;
+        let x = leaf(3, [batch * context, 3 * width]);
+        let part = |index: usize| {
+            let part = x.clone().narrow(1, index * width, width);
+            part.reshape([batch, context, count, d]).swap_dims(1, 2)
+        };
+        let q = part(0) * (d as f64).sqrt().recip();
+        let theirs = by_burn(&q, &part(1), &part(2)).swap_dims(1, 2);
+        let theirs = outcome!(theirs.reshape([batch * context, width]), x);
+        let ours = outcome!(joint_attention(&x, [batch, d]).unwrap(), x);
+        close("joint", &ours, &theirs, 1e-5);
         let x = leaf(2, [batch, count, context, d]);
         let together = x
             .clone()
@@ -261,8 +344,12 @@ fn results_do_not_depend_on_the_number_of_threads() {
         let mut all = outcome!(attention(&q, &k, &v).unwrap(), q, k, v);
         let (x, weight) = (leaf(6, [30, 3, 28, 28]), leaf(7, [8, 3, 3, 3]));
         all.extend(outcome!(conv(&x, &weight, None, 1, 1).unwrap(), x, weight));
-        let (x, weight) = (leaf(8, [300, 130]), leaf(9, [130]));
-        all.extend(outcome!(rms_norm(&x, &weight, 1e-5).unwrap(), x, weight));
+        let (x, weight, bias) = (leaf(8, [300, 130]), leaf(9, [130]), leaf(10, [130]));
+        let out = norm(&x, &weight, Some(&bias), 1, 1e-5).unwrap();
+        all.extend(outcome!(out, x, weight, bias));
+        let (weight, bias) = (leaf(11, [130, 9]), leaf(12, [9]));
+        let out = linear(&x, &weight, Some(&bias), true).unwrap();
+        all.extend(outcome!(out, x, weight, bias));
         all
     };
     let with = |threads| {

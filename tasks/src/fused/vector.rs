@@ -69,18 +69,18 @@ pub(super) fn join(start: f32, values: &[f32], f: impl Fn(f32, f32) -> f32) -> f
     all.fold(start, |a, b| f(a, *b))
 }
 
-/// The inner product, sixteen at a time in a fixed order.
+/// The inner product of a and `b - less`, sixteen at a time in a fixed order.
 #[inline(always)]
-pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(super) fn dot(a: &[f32], b: &[f32], less: f32) -> f32 {
     let mut lanes = [0.0; 16];
     let (mut left, mut right) = (a.chunks_exact(16), b.chunks_exact(16));
     for (a, b) in left.by_ref().zip(right.by_ref()) {
         for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-            *lane += a * b;
+            *lane += a * (b - less);
         }
     }
     let rest = left.remainder().iter().zip(right.remainder());
-    lanes.iter().sum::<f32>() + rest.map(|(a, b)| a * b).sum::<f32>()
+    lanes.iter().sum::<f32>() + rest.map(|(a, b)| a * (b - less)).sum::<f32>()
 }
 
 #[cfg(test)]

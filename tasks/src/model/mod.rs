@@ -1,8 +1,8 @@
 //! The built-in models. Tensor names and shapes are those of their fields: docs/model-format.md.
 
-mod attention;
 mod causal;
 mod cnn;
+mod layers;
 mod perceptron;
 mod resnet;
 mod transformer;

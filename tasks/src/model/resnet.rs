@@ -1,6 +1,7 @@
 //! A residual network of eighteen layers. Its fields have the names of torchvision's `resnet18`, so that
 //! the names and shapes of the tensors are those of its files.
 
+use super::layers::Norm;
 use crate::data::ImageShape;
 use crate::{Segments, fused};
 use burn::module::{Initializer, Module, Param};
@@ -57,14 +58,6 @@ struct Block {
     downsample: Option<(Conv2d, Norm)>,
 }
 
-/// A norm over groups of channels.
-#[derive(Module, Debug)]
-struct Norm {
-    weight: Param<Tensor<1>>,
-    bias: Param<Tensor<1>>,
-    groups: usize,
-}
-
 /// A linear layer with the weight `[output, input]`, as `torch.nn.Linear` has it.
 #[derive(Module, Debug)]
 struct Output {
@@ -91,7 +84,7 @@ impl ResNet18 {
         let features = 8 * base;
         Self {
             conv1: conv([channels, base], side, stride, device),
-            bn1: Norm::zeros(base, device),
+            bn1: norm(base, device),
             layer1: stage(base, base, 1),
             layer2: stage(base, 2 * base, 2),
             layer3: stage(2 * base, 4 * base, 2),
@@ -132,13 +125,13 @@ impl Block {
         let changes = input != output || stride != 1;
         let shortcut = || {
             let conv = conv([input, output], 1, stride, device);
-            (conv, Norm::zeros(output, device))
+            (conv, norm(output, device))
         };
         Self {
             conv1: conv([input, output], 3, stride, device),
-            bn1: Norm::zeros(output, device),
+            bn1: norm(output, device),
             conv2: conv([output, output], 3, 1, device),
-            bn2: Norm::zeros(output, device),
+            bn2: norm(output, device),
             downsample: changes.then(shortcut),
         }
     }
@@ -154,32 +147,20 @@ impl Block {
     }
 }
 
-impl Norm {
-    fn zeros(channels: usize, device: &Device) -> Self {
-        let fits = |groups: &usize| channels.is_multiple_of(*groups);
-        Self {
-            weight: Initializer::Zeros.init([channels], device),
-            bias: Initializer::Zeros.init([channels], device),
-            groups: (1..=channels / GROUP).rev().find(fits).unwrap_or(1),
-        }
-    }
-
-    /// `weight (x - mean) / sqrt(var + eps) + bias`; mean and variance are those of one group of one image.
-    fn forward(&self, x: Tensor<4>) -> Tensor<4> {
-        let dims = x.dims();
-        let [n, channels, height, width] = dims;
-        let x = x.reshape([n, self.groups, channels / self.groups * height * width]);
-        let x = x.clone() - x.mean_dim(2);
-        let variance = x.clone().square().mean_dim(2);
-        let x = (x / (variance + EPSILON).sqrt()).reshape(dims);
-        let wide = |param: &Param<Tensor<1>>| param.val().reshape([1, channels, 1, 1]);
-        x * wide(&self.weight) + wide(&self.bias)
-    }
-}
-
 impl Output {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         x.matmul(self.weight.val().transpose()) + self.bias.val().unsqueeze()
+    }
+}
+
+/// A norm over groups of channels of one image.
+fn norm(channels: usize, device: &Device) -> Norm {
+    let fits = |groups: &usize| channels.is_multiple_of(*groups);
+    Norm {
+        weight: Initializer::Zeros.init([channels], device),
+        bias: Some(Initializer::Zeros.init([channels], device)),
+        groups: (1..=channels / GROUP).rev().find(fits).unwrap_or(1),
+        eps: EPSILON,
     }
 }
 
@@ -246,11 +227,11 @@ mod tests {
     #[test]
     fn a_norm_gives_each_group_of_each_image_mean_zero_and_variance_one() {
         let device = Device::flex();
-        let mut norm = Norm::zeros(64, &device);
+        let mut norm = norm(64, &device);
         assert_eq!(norm.groups, 4);
         norm.weight = Initializer::Ones.init([64], &device);
         let values: Vec<f32> = (0..2 * 64 * 9).map(|i| (i * 37 % 101) as f32).collect();
-        let x = Tensor::from_data(TensorData::new(values, [2, 64, 3, 3]), &device);
+        let x = Tensor::<4>::from_data(TensorData::new(values, [2, 64, 3, 3]), &device);
         let y: Vec<f32> = norm.forward(x).into_data().iter::<f32>().collect();
         for group in y.chunks(16 * 9) {
             let mean = group.iter().sum::<f32>() / 144.0;

@@ -1,8 +1,8 @@
 //! A byte-level transformer. Its inner step on a processor is mostly matrix products: it has no
 //! biases, no scales in the norms, relu and flat `[batch * context, width]` activations.
 
-use super::attention::attention;
-use crate::Segments;
+use super::layers::attention;
+use crate::{Segments, fused};
 use burn::module::{Initializer, Module, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::activation::relu;
@@ -106,16 +106,20 @@ impl Block {
 
     fn forward(&self, x: Tensor<2>, batch: usize) -> Tensor<2> {
         let [rows, width] = x.dims();
-        let split = |x: Tensor<2>| {
-            x.reshape([batch, rows / batch, self.heads, width / self.heads])
-                .swap_dims(1, 2)
+        let d = width / self.heads;
+        let split = |x: Tensor<2>, factor: f64| {
+            fused::heads(&x, [batch, d], factor, None).unwrap_or_else(|| {
+                let x = (x * factor).reshape([batch, rows / batch, self.heads, d]);
+                x.swap_dims(1, 2)
+            })
         };
         let h = norm(x.clone());
-        let scale = (width as f32 / self.heads as f32).sqrt().recip();
-        let q = split(self.query.forward(h.clone()) * scale);
-        let k = split(self.key.forward(h.clone()));
-        let v = split(self.value.forward(h));
-        let mixed = attention(q, k, v).swap_dims(1, 2).reshape([rows, width]);
+        let q = split(self.query.forward(h.clone()), (d as f64).sqrt().recip());
+        let k = split(self.key.forward(h.clone()), 1.0);
+        let v = split(self.value.forward(h), 1.0);
+        let mixed = attention(q, k, v);
+        let mixed =
+            fused::rows(&mixed).unwrap_or_else(|| mixed.swap_dims(1, 2).reshape([rows, width]));
         let x = x + self.join.forward(mixed);
         let h = relu(self.widen.forward(norm(x.clone())));
         x + self.narrow.forward(h)

@@ -32,7 +32,7 @@ impl Inner {
     pub(super) fn set_rule(&mut self, rule: StepRule) {
         match self {
             Self::Host(optimizer) => optimizer.set_rule(rule),
-            Self::Device(optimizer) => optimizer.set_rule(rule),
+            Self::Device(optimizer) => optimizer.rule = rule,
         }
     }
 
@@ -40,7 +40,7 @@ impl Inner {
     pub(super) fn begin_step(&mut self) {
         match self {
             Self::Host(optimizer) => optimizer.begin_step(),
-            Self::Device(optimizer) => optimizer.begin_step(),
+            Self::Device(optimizer) => optimizer.steps += 1,
         }
     }
 
@@ -102,16 +102,6 @@ impl OnDevice {
             moments: vec![Vec::new(); layout.tensors().len()],
             device: device.clone().inner(),
         })
-    }
-
-    /// Sets the rule of the inner steps from here on.
-    pub(super) fn set_rule(&mut self, rule: StepRule) {
-        self.rule = rule;
-    }
-
-    /// Opens the next inner step.
-    pub(super) fn begin_step(&mut self) {
-        self.steps += 1;
     }
 
     /// The parameters of the tensor at this place of the layout after its gradient. Both are without

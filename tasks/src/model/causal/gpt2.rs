@@ -1,8 +1,8 @@
 //! GPT-2.
 
-use super::parts::{LayerNorm, Maker, Projection, Table, linear};
+use super::parts::{Maker, Projection, Table, linear};
 use super::shape::CausalShape;
-use crate::model::attention::attention;
+use crate::model::layers::{Norm, attention};
 use crate::{Segments, fused};
 use burn::module::Module;
 use burn::tensor::activation::gelu_approximate;
@@ -24,15 +24,15 @@ struct Decoder {
     wte: Table,
     wpe: Table,
     h: Vec<Gpt2Block>,
-    ln_f: LayerNorm,
+    ln_f: Norm,
 }
 
 /// `x + attention(norm(x))`, then `x + feed(norm(x))`.
 #[derive(Module, Debug)]
 struct Gpt2Block {
-    ln_1: LayerNorm,
+    ln_1: Norm,
     attn: JointAttention,
-    ln_2: LayerNorm,
+    ln_2: Norm,
     mlp: Feed,
 }
 
@@ -60,7 +60,7 @@ impl Gpt2 {
                 h: (0..shape.layers)
                     .map(|_| Gpt2Block::zeros(shape, make))
                     .collect(),
-                ln_f: LayerNorm::new(make, shape.width, shape.eps),
+                ln_f: make.norm(shape.width, shape.eps, true),
             },
             lm_head: (!shape.tied).then(output),
         }
@@ -90,13 +90,13 @@ impl Gpt2Block {
     fn zeros(shape: &CausalShape, make: &Maker<'_>) -> Self {
         let CausalShape { width, hidden, .. } = *shape;
         Self {
-            ln_1: LayerNorm::new(make, width, shape.eps),
+            ln_1: make.norm(width, shape.eps, true),
             attn: JointAttention {
                 c_attn: make.conv1d("c_attn", width, 3 * width),
                 c_proj: make.conv1d("c_proj", width, width),
                 heads: shape.heads,
             },
-            ln_2: LayerNorm::new(make, width, shape.eps),
+            ln_2: make.norm(width, shape.eps, true),
             mlp: Feed {
                 c_fc: make.conv1d("c_fc", width, hidden),
                 c_proj: make.conv1d("c_proj", hidden, width),
@@ -118,15 +118,16 @@ impl JointAttention {
         let [rows, width] = x.dims();
         let (heads, d) = (self.heads, width / self.heads);
         let joint = self.c_attn.forward(x);
-        let part = |index: usize| {
-            let part = joint.clone().narrow(1, index * width, width);
-            part.reshape([batch, rows / batch, heads, d])
-                .swap_dims(1, 2)
-        };
-        let q = part(0) * (d as f64).sqrt().recip();
-        let mixed = attention(q, part(1), part(2))
-            .swap_dims(1, 2)
-            .reshape([rows, width]);
+        let mixed = fused::joint_attention(&joint, [batch, d]).unwrap_or_else(|| {
+            let part = |index: usize| {
+                let part = joint.clone().narrow(1, index * width, width);
+                part.reshape([batch, rows / batch, heads, d])
+                    .swap_dims(1, 2)
+            };
+            let q = part(0) * (d as f64).sqrt().recip();
+            let mixed = attention(q, part(1), part(2));
+            mixed.swap_dims(1, 2).reshape([rows, width])
+        });
         self.c_proj.forward(mixed)
     }
 }

@@ -1,9 +1,9 @@
 //! Llama.
 
-use super::parts::{Maker, Projection, RmsNorm, Table, linear};
+use super::parts::{Maker, Projection, Table, linear};
 use super::rope::{Rope, rotate};
 use super::shape::{CausalShape, LlamaHeads};
-use crate::model::attention::attention;
+use crate::model::layers::{Norm, attention};
 use crate::{Segments, fused};
 use burn::module::Module;
 use burn::tensor::activation::silu;
@@ -26,15 +26,15 @@ pub struct Llama {
 struct Decoder {
     embed_tokens: Table,
     layers: Vec<LlamaBlock>,
-    norm: RmsNorm,
+    norm: Norm,
 }
 
 /// `x + attention(norm(x))`, then `x + feed(norm(x))`.
 #[derive(Module, Debug)]
 struct LlamaBlock {
-    input_layernorm: RmsNorm,
+    input_layernorm: Norm,
     self_attn: GroupedAttention,
-    post_attention_layernorm: RmsNorm,
+    post_attention_layernorm: Norm,
     mlp: GatedFeed,
 }
 
@@ -73,7 +73,7 @@ impl Llama {
                 layers: (0..shape.layers)
                     .map(|_| LlamaBlock::zeros(shape, heads, make))
                     .collect(),
-                norm: RmsNorm::new(make, shape.width, shape.eps),
+                norm: make.norm(shape.width, shape.eps, false),
             },
             lm_head: (!shape.tied).then(output),
             rope: heads.rope.clone(),
@@ -106,7 +106,7 @@ impl LlamaBlock {
         let queries = shape.heads * heads.head_width;
         let others = heads.kv_heads * heads.head_width;
         Self {
-            input_layernorm: RmsNorm::new(make, width, shape.eps),
+            input_layernorm: make.norm(width, shape.eps, false),
             self_attn: GroupedAttention {
                 q_proj: make.linear("q_proj", width, queries),
                 k_proj: make.linear("k_proj", width, others),
@@ -115,7 +115,7 @@ impl LlamaBlock {
                 kv_heads: heads.kv_heads,
                 head_width: heads.head_width,
             },
-            post_attention_layernorm: RmsNorm::new(make, width, shape.eps),
+            post_attention_layernorm: make.norm(width, shape.eps, false),
             mlp: GatedFeed {
                 gate_proj: make.linear("gate_proj", width, hidden),
                 up_proj: make.linear("up_proj", width, hidden),

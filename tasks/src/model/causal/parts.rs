@@ -1,6 +1,7 @@
 //! The layers of causal language models. Their fields have the names of `transformers`, so that the
 //! names of the tensors are those of its files.
 
+use crate::model::layers::Norm;
 use crate::{fused, rng};
 use burn::module::{Initializer, Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -31,6 +32,16 @@ impl Maker<'_> {
         match self.lora {
             Some(_) => param.set_require_grad(false),
             None => param,
+        }
+    }
+
+    /// The norm of each row, centred if it has a bias.
+    pub(super) fn norm(&self, width: usize, eps: f64, biased: bool) -> Norm {
+        Norm {
+            weight: self.zeros([width]),
+            bias: biased.then(|| self.zeros([width])),
+            groups: 1,
+            eps,
         }
     }
 
@@ -105,21 +116,23 @@ pub(super) struct Projection {
 
 /// `x weight^T`.
 pub(super) fn linear(x: &Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
-    fused::linear(x, &weight).unwrap_or_else(|| x.clone().matmul(weight.transpose()))
+    fused::linear(x, &weight, None, false).unwrap_or_else(|| x.clone().matmul(weight.transpose()))
 }
 
 impl Projection {
     /// x: `[rows, input]`; result: `[rows, output]`.
     pub(super) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let weight = self.weight.val();
-        let mut y = if self.input_first {
-            x.clone().matmul(weight)
-        } else {
-            linear(&x, weight)
-        };
-        if let Some(bias) = &self.bias {
-            y = y + bias.val().unsqueeze();
-        }
+        let bias = self.bias.as_ref().map(Param::val);
+        let y = fused::linear(&x, &weight, bias.as_ref(), self.input_first).unwrap_or_else(|| {
+            let weight = if self.input_first {
+                weight
+            } else {
+                weight.transpose()
+            };
+            let y = x.clone().matmul(weight);
+            bias.map_or(y.clone(), |bias| y + bias.unsqueeze())
+        });
         match (&self.lora_a, &self.lora_b) {
             (Some(a), Some(b)) => {
                 let low = linear(&x, a.weight.val()) * self.scale;
@@ -127,53 +140,6 @@ impl Projection {
             }
             _ => y,
         }
-    }
-}
-
-/// `x / sqrt(mean(x^2) + eps) * weight` of each row.
-///
-/// **Source:** Zhang and Sennrich, Root mean square layer normalization, 2019, eq. 4.
-#[derive(Module, Debug)]
-pub(super) struct RmsNorm {
-    weight: Param<Tensor<1>>,
-    eps: f64,
-}
-
-impl RmsNorm {
-    pub(super) fn new(make: &Maker<'_>, width: usize, eps: f64) -> Self {
-        let weight = make.zeros([width]);
-        Self { weight, eps }
-    }
-
-    pub(super) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let weight = self.weight.val();
-        fused::rms_norm(&x, &weight, self.eps).unwrap_or_else(|| {
-            let scale = (x.clone().square().mean_dim(1) + self.eps).sqrt().recip();
-            x * scale * weight.unsqueeze()
-        })
-    }
-}
-
-/// `(x - mean(x)) / sqrt(var(x) + eps) * weight + bias` of each row.
-///
-/// **Source:** Ba et al., Layer normalization, 2016, eq. 4.
-#[derive(Module, Debug)]
-pub(super) struct LayerNorm {
-    weight: Param<Tensor<1>>,
-    bias: Param<Tensor<1>>,
-    eps: f64,
-}
-
-impl LayerNorm {
-    pub(super) fn new(make: &Maker<'_>, width: usize, eps: f64) -> Self {
-        let (weight, bias) = (make.zeros([width]), make.zeros([width]));
-        Self { weight, bias, eps }
-    }
-
-    pub(super) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let x = x.clone() - x.mean_dim(1);
-        let scale = (x.clone().square().mean_dim(1) + self.eps).sqrt().recip();
-        x * scale * self.weight.val().unsqueeze() + self.bias.val().unsqueeze()
     }
 }
 

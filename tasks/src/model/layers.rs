@@ -1,6 +1,7 @@
-//! Causal attention.
+//! Layers that several models have.
 
 use crate::fused;
+use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::softmax;
 
@@ -17,6 +18,41 @@ fn recorded(q: Tensor<4>, k: Tensor<4>, v: Tensor<4>) -> Tensor<4> {
     let later = Tensor::<2>::full([context, context], -1e9, &q.device()).triu(1);
     let mask = later.repeat_dim(0, rows / context).unsqueeze();
     softmax(q.matmul(k.swap_dims(2, 3)) + mask, 3).matmul(v)
+}
+
+/// `(x - mean(x)) / sqrt(var(x) + eps) * weight + bias` of each group of channels of a sample; without a bias
+/// `x / sqrt(mean(x^2) + eps) * weight`.
+///
+/// **Source:** Ba et al., Layer normalization, 2016, eq. 4 (one group of a row); Wu and He, Group normalization, 2018, eq. 1
+/// to 7; Zhang and Sennrich, Root mean square layer normalization, 2019, eq. 4.
+#[derive(Module, Debug)]
+pub(super) struct Norm {
+    pub(super) weight: Param<Tensor<1>>,
+    pub(super) bias: Option<Param<Tensor<1>>>,
+    pub(super) groups: usize,
+    /// Keeps a norm finite where all values of a group are equal.
+    pub(super) eps: f64,
+}
+
+impl Norm {
+    /// x: `[samples, channels, ..]`.
+    pub(super) fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        let (weight, bias) = (self.weight.val(), self.bias.as_ref().map(Param::val));
+        let fused = fused::norm(&x, &weight, bias.as_ref(), self.groups, self.eps);
+        fused.unwrap_or_else(|| {
+            let dims = x.dims();
+            let (mut wide, size) = ([1; D], dims.iter().skip(1).product::<usize>());
+            wide[1] = dims[1];
+            let x = x.reshape([dims[0], self.groups, size / self.groups]);
+            let x = match bias {
+                Some(_) => x.clone() - x.mean_dim(2),
+                None => x,
+            };
+            let scale = (x.clone().square().mean_dim(2) + self.eps).sqrt();
+            let x = (x / scale).reshape(dims) * weight.reshape(wide);
+            bias.map_or(x.clone(), |bias| x + bias.reshape(wide))
+        })
+    }
 }
 
 #[cfg(test)]
