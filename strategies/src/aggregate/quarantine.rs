@@ -157,14 +157,15 @@ pub fn quarantine(values: &[f32], rms_max: f64) -> Result<f64, Quarantined> {
 }
 
 /// Refuses a change that is absurd beside the parameters that all members hold: more than a hundred times as
-/// large, and above 10. Looks at some thousand values, so that it costs nothing.
+/// large, and above 10. Looks at some thousand values, in whole cache lines, so that it costs nothing.
 ///
 /// # Errors
 /// [`Quarantined::Change`].
 pub fn quarantine_change(change: &[f32], parameters: &[f32]) -> Result<(), Quarantined> {
     let rms = |values: &[f32]| {
-        let some = values.iter().step_by(values.len().div_ceil(SAMPLED).max(1));
-        let count = some.len() as f64;
+        let step = values.len().div_ceil(SAMPLED).max(1);
+        let some = values.chunks(16).step_by(step).flatten();
+        let count = some.clone().count() as f64;
         (some.map(|v| f64::from(*v).powi(2)).sum::<f64>() / count).sqrt()
     };
     let (change, parameters) = (rms(change), rms(parameters));
