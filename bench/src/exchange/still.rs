@@ -7,7 +7,7 @@ use murmurate_protocol::{Evaluation, InnerStep};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Number of values drawn at a time. They fit into the processor's cache.
@@ -73,33 +73,43 @@ impl Still {
     }
 
     fn compare(&mut self, start: usize, len: usize) {
-        for at in 0..len {
-            let sum: f64 = (0..self.peers)
-                .map(|rank| f64::from(value(rank, self.steps, start + at)))
-                .sum();
+        let (mut sums, mut drawn) = (vec![0.0; len], vec![0.0; len]);
+        for rank in 0..self.peers {
+            draw(rank, self.steps, start, &mut drawn);
+            let pairs = sums.iter_mut().zip(&drawn);
+            pairs.for_each(|(sum, value)| *sum += f64::from(*value));
+        }
+        for (sum, found) in sums.into_iter().zip(&self.piece) {
             let mean = sum / f64::from(self.peers);
-            let off = f64::from(self.piece[at]) - mean;
+            let off = f64::from(*found) - mean;
             self.error += off * off;
             self.norm += mean * mean;
         }
     }
 }
 
-/// The parameter at `index` of peer `rank` after `steps` inner steps; zero before the first. It is
-/// the low bits of a wrapping product, mapped to [-SCALE, SCALE).
-fn value(rank: u32, steps: u64, index: usize) -> f32 {
+/// What peers draw from, each beginning at another place in each step: to read the parameters costs what it costs
+/// of a trainer that has them. The low bits of a wrapping product, mapped to [-SCALE, SCALE).
+static DRAWN: LazyLock<Vec<f32>> = LazyLock::new(|| {
+    let value = |index: u32| {
+        let mixed = index.wrapping_mul(0xC2B2_AE35);
+        let mixed = (mixed ^ (mixed >> 15)).wrapping_mul(0x27D4_EB2F);
+        (mixed as i32) as f32 * (SCALE / 2_147_483_648.0)
+    };
+    (0..1 << 20).map(value).collect()
+});
+
+/// The parameters of peer `rank` after `steps` inner steps, from `start` on; zeros before the first.
+fn draw(rank: u32, steps: u64, start: usize, into: &mut [f32]) {
     if steps == 0 {
-        return 0.0;
+        return into.fill(0.0);
     }
     let key = (rank + 1).wrapping_mul(0x9E37_79B9) ^ (steps as u32).wrapping_mul(0x85EB_CA6B);
-    let mixed = (index as u32 ^ key).wrapping_mul(0xC2B2_AE35);
-    let mixed = (mixed ^ (mixed >> 15)).wrapping_mul(0x27D4_EB2F);
-    (mixed as i32) as f32 * (SCALE / 2_147_483_648.0)
-}
-
-fn draw(rank: u32, steps: u64, start: usize, into: &mut [f32]) {
-    for (at, slot) in into.iter_mut().enumerate() {
-        *slot = value(rank, steps, start + at);
+    let (mut at, mut rest) = ((key as usize + start) % DRAWN.len(), into);
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at_mut(rest.len().min(DRAWN.len() - at));
+        piece.copy_from_slice(&DRAWN[at..][..piece.len()]);
+        (at, rest) = (0, after);
     }
 }
 
