@@ -132,7 +132,7 @@ impl ExchangeOptions {
 /// The longest duration of a round. A link adds the time for [`ROUND_PASSES`] passes of the
 /// parameters.
 fn round_wait(options: &ExchangeOptions) -> Duration {
-    let passes = |link: LinkSpec| {
+    let seconds = |link: LinkSpec| {
         let bits = options.params.saturating_mul(32 * ROUND_PASSES);
         let slower = [link.up, link.down]
             .into_iter()
@@ -140,7 +140,7 @@ fn round_wait(options: &ExchangeOptions) -> Duration {
             .min();
         slower.map_or(0, |rate| bits / rate.max(1))
     };
-    ROUND_WAIT + Duration::from_secs(options.link.map_or(0, passes))
+    ROUND_WAIT + Duration::from_secs(options.link.map_or(0, seconds))
 }
 
 /// Starts the peers, waits for their results, and combines them.

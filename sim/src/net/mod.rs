@@ -140,14 +140,11 @@ impl Network {
         let together = self.sides[a] == self.sides[b];
         together
             && (!self.ways.is_missing(a, b)
-                || self
-                    .ways
-                    .via(a, b)
-                    .is_some_and(|via| self.passes(via, a, b)))
+                || self.ways.via(a, b).is_some_and(|via| self.joins(via, a, b)))
     }
 
     /// Set while a machine has links of its own to two others.
-    fn passes(&self, via: usize, a: usize, b: usize) -> bool {
+    fn joins(&self, via: usize, a: usize, b: usize) -> bool {
         [a, b].iter().all(|end| {
             let direct = self.sides[via] == self.sides[*end] && !self.ways.is_missing(via, *end);
             direct && self.is_up(via, *end) && self.is_up(*end, via)
@@ -162,7 +159,7 @@ impl Network {
         }
         let common: Vec<usize> = self
             .linked(a)
-            .filter(|via| self.passes(*via, a, b))
+            .filter(|via| self.joins(*via, a, b))
             .collect();
         self.ways.choose(a, b, &common)
     }

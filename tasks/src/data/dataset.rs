@@ -1,6 +1,6 @@
 //! What all data have in common that a task trains: peers divide it, and checkpoints keep a place in it.
 
-use super::{Dealt, Passes, ShardError, ShardKind, Shards};
+use super::{Dealt, Epochs, ShardError, ShardKind, Shards};
 use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 
 /// Data that one peer trains: its own, or its part of what the peers divide.
@@ -33,9 +33,9 @@ pub(crate) struct Units {
     dealt: Option<Dealt>,
     batch: usize,
     seed: u64,
-    passes: Passes,
-    /// The same passes, for batches that are read ahead. None before the first of these.
-    upcoming: Option<Passes>,
+    epochs: Epochs,
+    /// The same epochs, for batches that are read ahead. None before the first of these.
+    upcoming: Option<Epochs>,
     /// Set if the last batch followed from blocks, and not from its number.
     in_blocks: bool,
 }
@@ -61,7 +61,7 @@ impl Units {
             dealt,
             batch,
             seed,
-            passes: Passes::new(own, batch, seed),
+            epochs: Epochs::new(own, batch, seed),
             upcoming: None,
             in_blocks: false,
         })
@@ -79,7 +79,7 @@ impl Units {
 
     /// Number of units in each batch.
     pub(crate) fn batch_len(&self) -> usize {
-        self.passes.batch_len()
+        self.epochs.batch_len()
     }
 
     /// The next units of the blocks to train, each `times` in a row; none where there are no blocks.
@@ -91,7 +91,7 @@ impl Units {
     pub(crate) fn batch(&mut self, number: u64) -> Vec<u32> {
         let told = self.of_blocks(self.batch_len(), 1);
         self.in_blocks = told.is_some();
-        told.unwrap_or_else(|| own(self.dealt.as_ref(), self.passes.batch(number)))
+        told.unwrap_or_else(|| own(self.dealt.as_ref(), self.epochs.batch(number)))
     }
 
     /// The batches behind the one that was taken last, which had this number: `later(number)(k)` is the
@@ -100,11 +100,11 @@ impl Units {
         let count = self.batch_len();
         let blocks = self.dealt.as_ref().filter(|_| self.in_blocks);
         let mut blocks = blocks.cloned();
-        let passes = self.upcoming.get_or_insert_with(|| self.passes.clone());
+        let epochs = self.upcoming.get_or_insert_with(|| self.epochs.clone());
         let dealt = self.dealt.as_ref();
         move |k| match &mut blocks {
             Some(blocks) => blocks.next(count, 1),
-            None => Some(own(dealt, passes.batch(number + 1 + k as u64))),
+            None => Some(own(dealt, epochs.batch(number + 1 + k as u64))),
         }
     }
 }
@@ -120,7 +120,7 @@ impl Dataset for Units {
         let Some(dealt) = &mut self.dealt else { return };
         if dealt.deal(participants) {
             self.seed = dealt.order_seed();
-            self.passes = Passes::new(dealt.count(), self.batch, self.seed);
+            self.epochs = Epochs::new(dealt.count(), self.batch, self.seed);
             self.upcoming = None;
         }
     }
