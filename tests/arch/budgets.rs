@@ -39,10 +39,10 @@ const IMPL_FILES_MAX: usize = 5;
 /// Modes of the agreement, by a word that names each, and the production files that have the word.
 const MODES: [(&str, &[&str], usize); 7] = [
     ("liars", &["liars"], 25),
-    ("scoring", &["scoring", "Scoring"], 17),
-    ("merges", &["merges", "mergeable", "Merge", "merging"], 27),
-    ("two passes", &["passes", "Passes", "second_pass"], 15),
-    ("ladder", &["ladder", "Ladder"], 14),
+    ("scoring", &["scoring", "Scoring"], 11),
+    ("merges", &["merges", "mergeable", "Merge", "merging"], 25),
+    ("two passes", &["passes", "Passes", "second_pass"], 6),
+    ("ladder", &["ladder", "Ladder"], 11),
     ("pipeline", &["pipeline", "Pipeline"], 7),
     ("grid", &["within", "mates", "Grid"], 60),
 ];

@@ -382,7 +382,7 @@ impl Context {
     /// Members claim a number with their contributions: their losses or waits, for the pace, or waits for
     /// the codec.
     pub(crate) fn says_losses(&self) -> bool {
-        self.follows_losses() || self.plan.agreement.ladder.is_some()
+        self.follows_losses() || self.plan.chooses_codecs()
     }
 
     /// How this peer begins its round, in one hash: its anchor and the owner's rules for the round, where there

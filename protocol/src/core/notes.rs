@@ -153,7 +153,7 @@ impl Note for Losses {
 /// so peers that hear of a directive at different times agree on the same codec.
 impl Note for Chosen {
     fn is_kept(plan: &Plan, _: &Directed) -> bool {
-        plan.agreement.ladder.is_some()
+        plan.chooses_codecs()
     }
 
     fn settle(&mut self, end: &mut RoundEnd<'_>) {

@@ -25,7 +25,7 @@ use crate::exchange::{self, Arrived, Exchange, GridMessage, PushEnd, Signal, Sta
 use crate::roll::{Founding, SharedRolls};
 use crate::wire::{ExchangeMessage, MembershipMessage, Message, Reason, TransferMessage};
 use crate::{
-    Chosen, Digest, Done, FragmentId, GroupTag, Ladder, Ledger, Losses, Order, OrderId, Pace, Part,
+    Chosen, Digest, Done, FragmentId, GroupTag, Ledger, Losses, Order, OrderId, Pace, Part,
     PeerError, PeerId, Plan, Ratings, Round, Rung, SliceId, SliceMeta, StepBudget, Time, Topology,
 };
 use donor::Donor;
@@ -497,11 +497,6 @@ impl Peer {
         self.cx.kept(&self.cx.data.losses)
     }
 
-    /// The codecs from which members choose, where they do.
-    pub fn ladder(&self) -> Option<&Ladder> {
-        self.cx.plan.agreement.ladder.as_ref()
-    }
-
     /// What the peers agree on about the codec, where they choose it.
     pub fn chosen(&self) -> Option<&Chosen> {
         self.cx.kept(&self.cx.data.chosen)
@@ -509,7 +504,8 @@ impl Peer {
 
     /// The codec that the members have chosen for this round, where they choose it.
     pub fn chosen_codec(&self) -> Option<Rung> {
-        Some(*self.chosen()?.codec(self.ladder()?))
+        let ladder = self.cx.plan.agreement.ladder.as_ref()?;
+        Some(*self.chosen()?.codec(ladder))
     }
 
     /// What the peers agree on about each other's contributions, where they score them.

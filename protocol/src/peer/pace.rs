@@ -85,7 +85,7 @@ impl Pacer {
 /// Set where this peer measures how long the round's exchange holds training up. Waits under a codec of the owner
 /// say nothing of those that the members choose from.
 fn measures_waits(cx: &Context) -> bool {
-    let chooses = cx.plan.agreement.ladder.is_some();
+    let chooses = cx.plan.chooses_codecs();
     let by_pace = matches!(cx.directed.configured(), (_, Pace::Measured { .. }));
     let own = chooses && cx.directed.in_force.training.codec.is_some();
     (chooses || by_pace) && !own

@@ -182,6 +182,11 @@ impl Plan {
         PlanHash::from_bytes(*Digest::of(&bytes).as_bytes())
     }
 
+    /// Members choose the codec of each round.
+    pub fn chooses_codecs(&self) -> bool {
+        self.agreement.ladder.is_some()
+    }
+
     /// This many contributions are too few to be combined.
     pub(crate) fn too_few(&self, contributions: usize) -> bool {
         contributions < usize::from(self.agreement.contributions.max(1))

@@ -242,5 +242,5 @@ fn paused(scenario: &Scenario) -> Vec<Duration> {
 
 /// Set if inner steps or the codec of rounds follow from what members agree on.
 fn follows_measures(plan: &Plan) -> bool {
-    plan.synchronization.pace.is_agreed() || plan.agreement.ladder.is_some()
+    plan.synchronization.pace.is_agreed() || plan.chooses_codecs()
 }

@@ -5,7 +5,7 @@
 //! - Where contributions are admitted by their scores: the same ratings, also at those that were restarted, joined
 //!   late or replayed rounds.
 
-use murmurate_protocol::{Digest, Peer, Phase, Ratings, Round, SortedMap, StepBudget};
+use murmurate_protocol::{Digest, Peer, Phase, Ratings, Round, Rung, SortedMap, StepBudget};
 
 /// Number of rounds and anchors to remember. No peer may begin an older round.
 const WINDOW: usize = 1024;
@@ -13,8 +13,8 @@ const WINDOW: usize = 1024;
 /// How a round begins: the round, the anchor, and what the owner has directed.
 type Opening = (Round, Digest, Option<u32>);
 
-/// Inner steps of a round, and the place of its codec in the ladder.
-type Taken = (StepBudget, Option<u8>);
+/// Inner steps and codec of a round.
+type Taken = (StepBudget, Option<Rung>);
 
 /// What rounds take, by how they began.
 #[derive(Debug, Default)]
@@ -27,10 +27,8 @@ impl SameSteps {
             return Ok(());
         }
         let directed = peer.in_force().training.inner_steps;
-        let chosen = peer.chosen().zip(peer.ladder());
-        let rung = chosen.map(|(chosen, ladder)| chosen.rung(ladder));
         let opening = (peer.round(), peer.digest(), directed);
-        self.begun(opening, (peer.budget(), rung))
+        self.begun(opening, (peer.budget(), peer.chosen_codec()))
     }
 
     fn begun(&mut self, opening: Opening, taken: Taken) -> Result<(), String> {
@@ -85,6 +83,13 @@ impl SameRatings {
 mod tests {
     use super::*;
 
+    fn codec(tag: u8) -> Option<Rung> {
+        Some(Rung {
+            tag,
+            ..Rung::default()
+        })
+    }
+
     #[test]
     fn a_peer_with_another_number_of_inner_steps_is_found() {
         let mut steps = SameSteps::default();
@@ -99,10 +104,10 @@ mod tests {
             (opening(1, 1, Some(3)), 3, true),
             (opening(1, 1, None), 4, false),
         ] {
-            let found = steps.begun(opening, (StepBudget::Steps(count), Some(0)));
+            let found = steps.begun(opening, (StepBudget::Steps(count), codec(0)));
             assert_eq!(found.is_ok(), good, "{opening:?} {count}");
         }
-        let other = steps.begun(opening(2, 1, None), (StepBudget::Steps(4), Some(1)));
+        let other = steps.begun(opening(2, 1, None), (StepBudget::Steps(4), codec(1)));
         assert!(other.is_err(), "another codec");
     }
 }

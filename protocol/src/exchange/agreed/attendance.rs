@@ -147,6 +147,6 @@ fn contributors(decided: &FragmentRound) -> Members {
         there && decided.transfers.given.contains_key(&(part as u16))
     };
     let len = scope.group.len();
-    let all = |index: &usize| given(*index) && (scope.scoring.is_none() || given(len + index));
+    let all = |index: &usize| given(*index) && (!scope.scores() || given(len + index));
     (0..len).filter(all).collect()
 }

@@ -22,8 +22,8 @@ use crate::exchange::{Arrived, PushEnd, broke, settlement};
 use crate::schedule::Program;
 use crate::sorted::SortedSet;
 use crate::{
-    Attempt, Digest, Ending, Event, ExchangeKind, FragmentId, Layers, Members, Order, Output, Part,
-    Passes, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta, Source, Tag, Time, Wait,
+    Attempt, Digest, Ending, Event, FragmentId, Layers, Members, Order, Output, Part, PeerError,
+    PeerId, PushOutcome, Round, SliceId, SliceMeta, Source, Tag, Time, Wait,
 };
 use core::time::Duration;
 use std::sync::Arc;
@@ -89,47 +89,33 @@ impl FragmentRound {
         // A schedule cannot cut a fragment that has fewer values than shards: members push
         // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let scoring = cx.plan.agreement.scoring.filter(|_| !group.merges());
-        let owned = match &within {
+        let scope = Scope::new(cx, fragment, group, of, within);
+        let (group, within) = (&scope.group, &scope.within);
+        let owned = match within {
             Some(within) => rotated(cx.round, &within.owners, of),
             // Each member owns its contribution, and what it says about those of the others.
-            None if scoring.is_some() => (0..group.len()).chain(0..group.len()).collect(),
-            None => owners(cx, &group, of),
+            None if scope.scores() => (0..group.len()).chain(0..group.len()).collect(),
+            None => owners(cx, group, of),
         };
         let first = Ballot {
             number: 0,
             coordinator: group.peer(0),
         };
-        let allowed = match &within {
+        let allowed = match within {
             Some(within) => {
                 let awaited = group.others().filter(|(i, _)| !lost.has(*i));
                 let rows = awaited.map(|(_, peer)| peer);
                 cx.deadlines.allow_mates(Wait::Contributions, rows) + within.longer
             }
-            None => allowed(cx, &group, program.as_deref(), lost),
+            None => allowed(cx, group, program.as_deref(), lost),
         };
         let targets = targets(of, program.as_deref(), &owned);
         let pipeline =
             program.map(|program| Pipeline::new(program, !(lost & group.all()).is_empty()));
-        let merges = group.merges();
         let hopeful = group.all().without(lost);
-        let agreement = Agreement::new(first, testimony(cx, &group));
+        let agreement = Agreement::new(first, testimony(cx, group));
         let mut this = Self {
-            scope: Scope {
-                round: cx.round,
-                fragment,
-                group,
-                of,
-                gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
-                scoring,
-                // Branches are averaged as they are.
-                passes: if merges {
-                    Passes::One
-                } else {
-                    cx.plan.agreement.passes
-                },
-                within,
-            },
+            scope,
             stage: FragmentStage::Collecting,
             hopeful,
             since: cx.now,
@@ -146,7 +132,7 @@ impl FragmentRound {
         };
         if this.scope.gathered {
             this.offer(cx);
-            if this.scope.scoring.is_some() {
+            if this.scope.scores() {
                 this.scorer().take_duty();
             }
             return this;
@@ -172,17 +158,10 @@ impl FragmentRound {
     /// butterfly, beginning with the next member's, so that members begin with different receivers.
     pub(super) fn encode_all(&mut self, cx: &mut Context) {
         let bringing = self.scope.group.bringing();
-        // Branches are averaged, whatever the rule for contributions is.
-        let too_few = if self.scope.group.merges() {
-            bringing.is_empty()
-        } else {
-            cx.plan.too_few(bringing.count())
-        };
-        if too_few {
-            // There is no mean if no member trained, and a robust rule needs more than one.
-            self.void(cx);
+        if self.scope.too_few(&cx.plan, bringing.count()) {
+            return self.void(cx);
         }
-        if too_few || (self.pipeline.is_none() && !bringing.has(self.scope.group.me)) {
+        if self.pipeline.is_none() && !bringing.has(self.scope.group.me) {
             return;
         }
         let (me, of) = (self.scope.group.me as u16, self.scope.of);
@@ -234,14 +213,9 @@ impl FragmentRound {
         self.holdings.fitting(shard, target, owner)
     }
 
-    /// Nothing is left to do, and no more slices are needed.
+    /// Nothing is left to do and no more slices are needed, or no ballot is left.
     pub(crate) fn over(&self) -> bool {
-        self.ending.is_some() || self.missed.is_some() || self.is_spent()
-    }
-
-    /// No ballot is left in which something could be decided.
-    pub(super) fn is_spent(&self) -> bool {
-        self.agreement.is_spent()
+        self.ending.is_some() || self.missed.is_some() || self.agreement.is_spent()
     }
 
     /// This peer's reductions are done.
@@ -350,7 +324,7 @@ impl FragmentRound {
                 deadlines.allow_mates(Wait::Agreement, peers()) + rows + within.longer
             }
             // Owners wait twice for all members.
-            (None, None) if self.scope.passes.are_two() => {
+            (None, None) if self.scope.two_passes => {
                 let second = deadlines.allow(Wait::Contributions, peers());
                 deadlines.allow(Wait::Agreement, peers()) + second
             }
@@ -477,13 +451,12 @@ impl FragmentRound {
             self.gather_in(cx, ballot, versions);
             return;
         }
-        let (merges, whole) = (self.scope.group.merges(), self.scope.within.is_none());
         let mut aggregates = Vec::with_capacity(versions.len());
         for (shard, version) in (0u16..).zip(versions) {
             let outcome = settlement(version.contributors.has(self.scope.group.me));
-            if self.scope.passes.are_two() {
+            if self.scope.two_passes {
                 self.settle_second(cx, shard, version);
-            } else if self.reduction.encoded.contains_key(&shard) && !merges && whole {
+            } else if self.reduction.encoded.contains_key(&shard) && self.scope.settles() {
                 let slice = self.scope.contribution(shard, self.scope.group.me);
                 cx.order(Order::Settle { slice, outcome });
             }
@@ -494,7 +467,7 @@ impl FragmentRound {
             known.map(|m| (m.peer, m.said.weight)).collect()
         };
         let contributors = versions.iter().map(|v| names(v.contributors)).collect();
-        if whole {
+        if self.scope.within.is_none() {
             self.scope.emit_decided(cx, ballot, contributors);
         }
         self.ending = Some(self.scope.ending(aggregates));
@@ -550,7 +523,7 @@ impl FragmentRound {
             }
             (Part::Aggregate | Part::Scores, Some(digest)) => {
                 self.aggregate_arrived(from, &slice, contributors, digest)?;
-                if self.scope.scoring.is_some() && slice.part == Part::Aggregate && !self.over() {
+                if self.scope.scores() && slice.part == Part::Aggregate && !self.over() {
                     let waited = cx.now.since(self.since);
                     cx.deadlines.record(Wait::Contributions, from, waited);
                 }

@@ -84,7 +84,7 @@ impl History {
     /// its exchange.
     pub(super) fn close(&mut self, cx: &mut Context, closed: &mut FragmentRound) {
         // Who replays the round needs all scores, and judges by them.
-        let judged = closed.scope.scoring.and(closed.plain_decision());
+        let judged = closed.plain_decision().filter(|_| closed.scope.scores());
         let keep = match &closed.ending {
             _ if let Some(decision) = &judged => slices_of(ExchangeKind::Gathered, decision),
             Some(Ending::Apply(aggregates) | Ending::Merge(aggregates)) => aggregates.clone(),

@@ -125,7 +125,7 @@ impl Agreed {
                 .get_or_insert(Outcome::Behind { teller, resync });
             return;
         }
-        if self.alone.is_none() && all.iter().any(FragmentRound::is_spent) {
+        if self.alone.is_none() && all.iter().any(|round| round.agreement.is_spent()) {
             self.try_again(cx);
             return;
         }

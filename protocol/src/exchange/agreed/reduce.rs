@@ -60,8 +60,8 @@ use super::state::{Duty, FragmentStage, Pass, Progress, Task};
 use crate::core::context::Context;
 use crate::exchange::settlement;
 use crate::{
-    Attempt, Combination, Digest, Done, Ending, Event, Members, Order, OrderId, Part, PeerId,
-    Piece, Settlement, SliceId, Source, StoreId, Wait, WorkError,
+    Attempt, Digest, Done, Ending, Event, Members, Order, OrderId, Part, PeerId, Piece, Settlement,
+    SliceId, Source, StoreId, Wait, WorkError,
 };
 
 impl FragmentRound {
@@ -102,8 +102,7 @@ impl FragmentRound {
             return;
         };
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-        let merges = self.scope.group.merges();
-        if total <= 0.0 || (cx.plan.too_few(inputs.len()) && !merges) {
+        if total <= 0.0 || self.scope.too_few(&cx.plan, inputs.len()) {
             // No member trained, or too few for a robust rule. The shard stays missing.
             self.reduction.duties.remove(&shard);
             return;
@@ -111,7 +110,7 @@ impl FragmentRound {
         duty.included = set;
         let attempt = duty.attempt;
         duty.progress = Progress::Combining;
-        if self.scope.passes.are_two() {
+        if self.scope.two_passes {
             self.encode_basis(cx, shard, attempt, inputs);
             return;
         }
@@ -122,11 +121,7 @@ impl FragmentRound {
             shard,
             of,
         };
-        let how = if merges {
-            Combination::Average(inputs)
-        } else {
-            Combination::Reduce(inputs)
-        };
+        let how = self.scope.combination(inputs);
         self.order(
             cx,
             Order::Combine { piece, how },
@@ -594,7 +589,7 @@ impl FragmentRound {
         let Some(decision) = self.plain_decision() else {
             return;
         };
-        let inputs = if self.scope.scoring.is_some() {
+        let inputs = if self.scope.scores() {
             let admitted = self.scorer().admitted(cx, &decision);
             match admitted.filter(|_| !self.over()) {
                 Some(admitted) => admitted,
@@ -613,7 +608,7 @@ impl FragmentRound {
             let outcome = settlement(mine);
             cx.order(Order::Settle { slice, outcome });
         }
-        if inputs.is_empty() && self.scope.scoring.is_some() {
+        if inputs.is_empty() && self.scope.scores() {
             // No one helps. The anchor stays, and what was trained is given up: going on from it would lead
             // farther away.
             self.stop_waiting(cx);

@@ -10,8 +10,8 @@ use crate::limits::BALLOTS_MAX;
 use crate::roll::RoundNote;
 use crate::sorted::SortedMap;
 use crate::{
-    Attempt, Ending, Event, FragmentId, Members, Part, Passes, PeerError, PeerId, Round, Scoring,
-    SliceId, SliceMeta, StoreId, Tag, TallyEntry, Time,
+    Attempt, Combination, Ending, Event, ExchangeKind, FragmentId, Members, Part, PeerError,
+    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, StoreId, Tag, TallyEntry, Time,
 };
 use core::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) struct Scope {
     /// come behind the contributions.
     pub(super) scoring: Option<Scoring>,
     /// Members contribute twice: for a basis that an owner makes of the first contributions.
-    pub(super) passes: Passes,
+    pub(super) two_passes: bool,
     /// In a grid: the shard that the group, a column, agrees on. Its parts are numbered from zero here
     /// and over the whole fragment in names of slices.
     pub(super) within: Option<Within>,
@@ -63,6 +63,53 @@ pub(super) struct Within {
 }
 
 impl Scope {
+    /// The subject of a round of this group about a fragment, or one shard of it, that is cut into `of` parts.
+    pub(super) fn new(
+        cx: &Context,
+        fragment: FragmentId,
+        group: Group,
+        of: u16,
+        within: Option<Within>,
+    ) -> Self {
+        // Branches are averaged as they are.
+        let (merges, agreement) = (group.merges(), &cx.plan.agreement);
+        Self {
+            round: cx.round,
+            fragment,
+            of,
+            gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
+            scoring: agreement.scoring.filter(|_| !merges),
+            two_passes: agreement.passes.are_two() && !merges,
+            group,
+            within,
+        }
+    }
+
+    /// Members score one another's contributions.
+    pub(super) fn scores(&self) -> bool {
+        self.scoring.is_some()
+    }
+
+    /// There is no mean if no member trained, and a robust rule needs more than one. Branches are averaged, whatever
+    /// the rule for contributions is.
+    pub(super) fn too_few(&self, plan: &Plan, bringing: usize) -> bool {
+        bringing == 0 || (!self.group.merges() && plan.too_few(bringing))
+    }
+
+    /// How inputs of a shard become one.
+    pub(super) fn combination(&self, inputs: Vec<(SliceId, f64)>) -> Combination {
+        if self.group.merges() {
+            Combination::Average(inputs)
+        } else {
+            Combination::Reduce(inputs)
+        }
+    }
+
+    /// The codec hears whether this peer's contributions counted: not those of a branch, nor of a row's mean.
+    pub(super) fn settles(&self) -> bool {
+        !self.group.merges() && self.within.is_none()
+    }
+
     /// The name of a member's contribution to a shard.
     pub(super) fn contribution(&self, shard: u16, member: usize) -> SliceId {
         SliceId {
@@ -101,7 +148,7 @@ impl Scope {
 
     /// The kind of a decided part in names of slices.
     pub(super) fn named(&self, part: u16) -> Part {
-        if self.scoring.is_some() && usize::from(part) >= self.group.len() {
+        if self.scores() && usize::from(part) >= self.group.len() {
             Part::Scores
         } else {
             Part::Aggregate
@@ -247,7 +294,7 @@ impl Scope {
         {
             return broke("a slice that does not fit the group's shards");
         }
-        let two_passes = self.passes.are_two();
+        let two_passes = self.two_passes;
         let contributors = match (slice.part, meta.tag) {
             (Part::Contribution, Tag::Contribution { .. }) if self.within.is_none() => {
                 Members::NONE
@@ -259,7 +306,7 @@ impl Scope {
                 Members::NONE
             }
             (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
-            (Part::Scores, Tag::Mean { members, .. }) if self.scoring.is_some() => members,
+            (Part::Scores, Tag::Mean { members, .. }) if self.scores() => members,
             (Part::Basis, Tag::Mean { members, .. }) if two_passes => members,
             (Part::Second, Tag::Contribution { .. }) if two_passes => Members::NONE,
             _ => return Err(foreign_tag(meta.tag, EXCHANGE)),

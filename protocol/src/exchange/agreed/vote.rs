@@ -416,9 +416,8 @@ impl FragmentRound {
     /// than members of a group that formed a moment ago, and second contributions after first ones; the
     /// coordinator needs this peer's promise.
     fn hurry(&mut self, cx: &mut Context) {
-        let may_take_long = self.scope.within.is_some()
-            || self.scope.passes.are_two()
-            || self.scope.scoring.is_some();
+        let may_take_long =
+            self.scope.within.is_some() || self.scope.two_passes || self.scope.scores();
         if may_take_long && self.stage == FragmentStage::Collecting {
             let soon = cx.now + cx.deadlines.answer() / 2;
             self.deadline = self.deadline.min(soon);
@@ -460,8 +459,8 @@ impl FragmentRound {
         self.suspect(cx, !alive);
         let peers = self.scope.group.other_peers();
         let allowed = cx.deadlines.allow(Wait::Contributions, peers);
-        let passes = if self.scope.passes.are_two() { 2 } else { 1 };
-        self.wait_for_repair(cx, allowed * passes);
+        let times = if self.scope.two_passes { 2 } else { 1 };
+        self.wait_for_repair(cx, allowed * times);
         for (shard, plan) in (0u16..).zip(shards) {
             let Some(target) = self.target(ballot, shard, plan) else {
                 continue;
