@@ -88,8 +88,8 @@ impl Still {
     }
 }
 
-/// What peers draw from, each beginning at another place in each step: to read the parameters costs what it costs
-/// of a trainer that has them. The low bits of a wrapping product, mapped to [-SCALE, SCALE).
+/// The numbers that peers draw, each beginning at another place in each step. To read parameters costs as much of a
+/// trainer that has them. They are the low bits of a wrapping product, mapped to [-SCALE, SCALE).
 static DRAWN: LazyLock<Vec<f32>> = LazyLock::new(|| {
     let value = |index: u32| {
         let mixed = index.wrapping_mul(0xC2B2_AE35);

@@ -41,13 +41,6 @@ pub struct ScheduleCost {
     pub busiest: u64,
 }
 
-impl ScheduleCost {
-    /// Bytes that the busiest member sends for a fragment of `bytes`, to within one byte a push.
-    pub const fn busiest_bytes(&self, bytes: u64) -> u64 {
-        bytes * self.busiest / self.shards
-    }
-}
-
 /// A schedule whose partial sums climb a tree for every shard. Ranks are indices in `PeerId` order.
 pub(super) trait Trees {
     /// The rank that gets a rank's partial sum of a shard; none where the sum ends.

@@ -112,19 +112,17 @@ impl FragmentRound {
         let targets = targets(of, program.as_deref(), &owned);
         let pipeline =
             program.map(|program| Pipeline::new(program, !(lost & group.all()).is_empty()));
-        let hopeful = group.all().without(lost);
-        let agreement = Agreement::new(first, testimony(cx, group));
         let mut this = Self {
-            scope,
             stage: FragmentStage::Collecting,
-            hopeful,
+            hopeful: group.all().without(lost),
             since: cx.now,
             deadline: cx.wait_in(fragment, Wait::Contributions, allowed),
             reduction: Reduction::default(),
             pipeline,
             holdings: Holdings::default(),
             targets,
-            agreement,
+            agreement: Agreement::new(first, testimony(cx, group)),
+            scope,
             transfers: Transfers::default(),
             ending: None,
             missed: None,

@@ -90,8 +90,7 @@ impl Scope {
         self.scoring.is_some()
     }
 
-    /// There is no mean if no member trained, and a robust rule needs more than one. Branches are averaged, whatever
-    /// the rule for contributions is.
+    /// So few contributions make no mean. Branches are averaged, whatever the rule for contributions is.
     pub(super) fn too_few(&self, plan: &Plan, bringing: usize) -> bool {
         bringing == 0 || (!self.group.merges() && plan.too_few(bringing))
     }
