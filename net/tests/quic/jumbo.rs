@@ -1,4 +1,4 @@
-//! Packets larger than Ethernet's: they are used, and given up where a path loses them.
+//! Packets larger than Ethernet's: they are found, used, and given up where a path loses them.
 
 use crate::support::{node, within};
 use bytes::Bytes;
@@ -43,13 +43,6 @@ async fn carries(payload_max: u16) {
             here.endpoint.accept_bulk()
         );
         let (dialed, arrived) = (dialed.unwrap(), arrived.unwrap());
-        for end in [&dialed, &arrived] {
-            assert_eq!(
-                end.stats().mtu,
-                payload_max,
-                "nothing is probed on loopback"
-            );
-        }
         for (from, to) in [(&dialed, &arrived), (&arrived, &dialed)] {
             send(from, to, 11).await;
             let path = from.stats();
