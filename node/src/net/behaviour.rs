@@ -21,7 +21,6 @@ use libp2p::{StreamProtocol, identify, kad, mdns, noise, ping, relay, swarm, tcp
 use murmurate_net::quic;
 use murmurate_protocol::RunId;
 use murmurate_protocol::limits::VIEW_PEERS_MAX;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,10 +154,6 @@ fn behaviour(
     })
 }
 
-/// Peers that a query of Kademlia hears before it ends, each of which names up to twenty others. The table is filled
-/// by what they name. The default of twenty is for records that must be found again.
-const QUERY_ANSWERS: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
-
 /// Kademlia serves only as a directory of peers. This peer stores no records for others.
 fn kademlia(config: &NetConfig, me: PeerId) -> kad::Behaviour<MemoryStore> {
     let store = MemoryStoreConfig {
@@ -169,7 +164,6 @@ fn kademlia(config: &NetConfig, me: PeerId) -> kad::Behaviour<MemoryStore> {
     let mut kad_config = kad::Config::new(kad_protocol(&config.run));
     kad_config.set_record_filtering(kad::StoreInserts::FilterBoth);
     kad_config.set_query_timeout(Duration::from_secs(20));
-    kad_config.set_replication_factor(QUERY_ANSWERS);
     let store = MemoryStore::with_config(me, store);
     let mut kad = kad::Behaviour::with_config(me, store, kad_config);
     // Otherwise the peer does not answer before its address has been confirmed from outside.
