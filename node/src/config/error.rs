@@ -158,6 +158,26 @@ impl Wrong {
         Self { key, message }
     }
 
+    /// A table that does not become what it stands for. Where the message names no key, as of a value of another type,
+    /// the error does.
+    pub(super) fn of_table(section: &str, error: &toml::de::Error) -> Self {
+        let wrong = Self::named(section, &explain(error.message()));
+        let whole = error.to_string();
+        let mut lines = whole.lines();
+        let key = lines.find_map(|line| line.strip_prefix("in `")?.strip_suffix('`'));
+        let Some(key) = key.filter(|_| wrong.key == section) else {
+            return wrong;
+        };
+        let named = wrong.message.starts_with(&format!("`{key}`"));
+        let name = if named {
+            String::new()
+        } else {
+            format!("`{key}`: ")
+        };
+        let first = key.split('.').next().unwrap_or(key);
+        Self::new(&format!("{section}.{first}"), name + &wrong.message)
+    }
+
     pub(super) fn in_file(self, path: &Path, text: &str) -> ConfigError {
         let place = match line_of(text, &self.key) {
             Some(line) => Place::Line(path.to_owned(), line),

@@ -126,7 +126,7 @@ fn task(raw: &RawConfig) -> Result<TaskConfig, Wrong> {
         None => Ok(TaskConfig::default()),
         Some(table) => Value::Table(table.clone())
             .try_into()
-            .map_err(|e: toml::de::Error| Wrong::named("task", &explain(e.message()))),
+            .map_err(|e| Wrong::of_table("task", &e)),
     }
 }
 

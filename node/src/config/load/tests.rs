@@ -72,6 +72,18 @@ fn wrong_files_are_named_by_line() {
             "node.toml:2: `seed`: give a whole number from 0 on in place of \"x\"",
         ),
         (
+            "[task]\nkind = \"image-classifier\"\nhidden = \"x\"\n",
+            "node.toml:3: `hidden`: give a whole number from 0 on in place of \"x\"",
+        ),
+        (
+            "[task]\nkind = \"image-classifier\"\nclasses = true\n",
+            "node.toml:3: `classes` must be a number of classes or a list of their names",
+        ),
+        (
+            "[task]\nkind = \"tabular\"\nobjective = \"regression\"\ntarget = \"y\"\nscale = { a = 3 }\n",
+            "node.toml:5: `scale.a`: give an array of length 2 in place of integer `3`",
+        ),
+        (
             "[run]\nstart_with = 0\n",
             "node.toml:2: `run.start_with` counts this daemon: at least 1",
         ),
