@@ -158,7 +158,7 @@ impl Wrong {
         Self { key, message }
     }
 
-    /// A table that does not become what it stands for. Where the message names no key, as of a value of another type,
+    /// A table with a bad value. Where the message names no key, as of a value of another type,
     /// the error does.
     pub(super) fn of_table(section: &str, error: &toml::de::Error) -> Self {
         let wrong = Self::named(section, &explain(error.message()));
