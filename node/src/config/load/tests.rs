@@ -72,18 +72,6 @@ fn wrong_files_are_named_by_line() {
             "node.toml:2: `seed`: give a whole number from 0 on in place of \"x\"",
         ),
         (
-            "[task]\nkind = \"image-classifier\"\nhidden = \"x\"\n",
-            "node.toml:3: `hidden`: give a whole number from 0 on in place of \"x\"",
-        ),
-        (
-            "[task]\nkind = \"image-classifier\"\nclasses = true\n",
-            "node.toml:3: `classes` must be a number of classes or a list of their names",
-        ),
-        (
-            "[task]\nkind = \"tabular\"\nobjective = \"regression\"\ntarget = \"y\"\nscale = { a = 3 }\n",
-            "node.toml:5: `scale.a`: give an array of length 2 in place of integer `3`",
-        ),
-        (
             "[run]\nstart_with = 0\n",
             "node.toml:2: `run.start_with` counts this daemon: at least 1",
         ),
@@ -137,6 +125,28 @@ fn wrong_files_are_named_by_line() {
     let broken = line("[run\n", &Overrides::default());
     assert_begins(&broken, "node.toml:1: ");
     assert!(!broken.contains('\n'), "{broken}");
+}
+
+#[test]
+fn wrong_values_of_a_task_are_named_by_line() {
+    let cases = [
+        (
+            "[task]\nkind = \"image-classifier\"\nhidden = \"x\"\n",
+            "node.toml:3: `hidden`: give a whole number from 0 on in place of \"x\"",
+        ),
+        (
+            "[task]\nkind = \"image-classifier\"\nclasses = true\n",
+            "node.toml:3: `classes` must be a number of classes or a list of their names",
+        ),
+        (
+            "[task]\nkind = \"tabular\"\nobjective = \"regression\"\ntarget = \"y\"\nscale = { a = 3 }\n",
+            "node.toml:5: `scale.a`: give an array of length 2 in place of integer `3`",
+        ),
+    ];
+    for (text, expected) in cases {
+        let said = line(text, &Overrides::default());
+        assert!(said.starts_with(expected), "{said}");
+    }
 }
 
 #[test]
