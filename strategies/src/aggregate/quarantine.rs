@@ -157,18 +157,18 @@ pub fn quarantine(values: &[f32], rms_max: f64) -> Result<f64, Quarantined> {
 }
 
 /// Refuses a change that is absurd beside the parameters that all members hold: more than a hundred times as
-/// large, and above 10. Looks at some thousand values, in whole cache lines, so that it costs nothing.
+/// large, and above 10. Looks at some thousand values; of the parameters, which only give a scale, at cache lines.
 ///
 /// # Errors
 /// [`Quarantined::Change`].
 pub fn quarantine_change(change: &[f32], parameters: &[f32]) -> Result<(), Quarantined> {
-    let rms = |values: &[f32]| {
+    let rms = |values: &[f32], line: usize| {
         let step = values.len().div_ceil(SAMPLED).max(1);
-        let some = values.chunks(16).step_by(step).flatten();
+        let some = values.chunks(line).step_by(step).flatten();
         let count = some.clone().count() as f64;
         (some.map(|v| f64::from(*v).powi(2)).sum::<f64>() / count).sqrt()
     };
-    let (change, parameters) = (rms(change), rms(parameters));
+    let (change, parameters) = (rms(change, 1), rms(parameters, 16));
     let absurd = parameters > 0.0 && change > (CHANGE_MAX * parameters).max(CHANGE_SMALL);
     if absurd {
         Err(Quarantined::Change { change, parameters })
@@ -192,6 +192,10 @@ mod tests {
         assert!(quarantine_change(&[50.0; 9], &[0.0; 9]).is_ok());
         assert!(quarantine_change(&[9.0; 9], &[1e-9; 9]).is_ok());
         assert!(quarantine_change(&[], &[]).is_ok());
+        // A stretch of the change is found that is longer than the places that are looked at lie apart.
+        let mut change = vec![0.0; 1_000_000];
+        change[400_100..400_400].fill(1e9);
+        assert!(quarantine_change(&change, &vec![0.05; 1_000_000]).is_err());
     }
 
     #[test]
