@@ -160,6 +160,9 @@ pub(crate) struct PlanArgs {
     /// The utilization that a preset needs to be recommended
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     pub(crate) target: f64,
+    /// Say what this epsilon costs: the noise that a promise of privacy for each peer's data needs
+    #[arg(long, value_name = "EPSILON")]
+    pub(crate) privacy: Option<f64>,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -8,7 +8,7 @@ use crate::task::{TrainerFactory, TrainerRequest};
 use crate::timing::{self, Timing};
 use core::time::Duration;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, GROUP_MEMBERS_MAX, RECORD_LIFETIME};
-use murmurate_protocol::wire::{PeerRecord, RecordFields};
+use murmurate_protocol::wire::{PeerRecord, RecordFields, canonical};
 use murmurate_protocol::{
     Base, Combination, Digest, Ending, FragmentId, Input, Locality, Order, Part, Peer, PeerConfig,
     PeerId, Piece, Plan, RunId, SharedRolls, Site, SiteFinder, SliceId, SliceMeta, Source, Time,
@@ -175,7 +175,7 @@ impl<'a> Recipe<'a> {
         let trainer = trainer(self.scenario, self.factory, &self.strategy, index)?;
         let fits = self.strategy.check_trainer(&*trainer);
         fits.map_err(|error| SimError::Task(error.to_string()))?;
-        let mut executor = Executor::new(trainer, self.parts(), Box::new(Stopped));
+        let mut executor = Executor::new(trainer, self.parts(index), Box::new(Stopped));
         if let Some(Kept::Tensors(state)) = kept {
             let refused = |error: StateError| SimError::Checkpoint {
                 peer: index,
@@ -187,11 +187,15 @@ impl<'a> Recipe<'a> {
         Ok((Worker::Executor(Box::new(executor)), digests))
     }
 
-    fn parts(&self) -> Parts {
+    fn parts(&self, index: usize) -> Parts {
         let exchanged = self.plan.fragments.iter().map(|f| f.len).sum::<u64>() as usize;
         // A companion has the length of the parameters.
         let len = exchanged / (1 + self.strategy.companion().len(1));
-        Parts::new(&self.strategy, &self.plan, len)
+        let mut parts = Parts::new(&self.strategy, &self.plan, len);
+        // Here noise must repeat for a seed, and hides nothing.
+        let named = canonical(&("noise", self.scenario.seed, index as u64));
+        parts.noise_key = Some(*Digest::of(&named).as_bytes());
+        parts
     }
 
     pub(crate) fn digest_of(&self, slice: &SliceId, bytes: &[u8]) -> Digest {

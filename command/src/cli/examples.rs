@@ -37,7 +37,8 @@ pub(crate) const SIM_LANGUAGE: &str = "Examples:
 
 pub(crate) const PLAN: &str = "Examples:
   murmurate plan --params 1e8 --step-ms 250 --link 100mbit/40ms --peers 8
-  murmurate plan --params 1e8 --step-ms 250 --link 100mbit/40ms --peers 8 --task causal-lm";
+  murmurate plan --params 1e8 --step-ms 250 --link 100mbit/40ms --peers 8 --task causal-lm
+  murmurate plan --params 7850 --step-ms 2 --link 100mbit/40ms --peers 128 --privacy 8";
 
 pub(crate) const STRATEGIES: &str = "Examples:
   murmurate strategies              list all methods

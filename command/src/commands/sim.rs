@@ -5,10 +5,10 @@ use super::{bar, cannot_write, language, writable};
 use crate::cli::{CompareArgs, PlanArgs, PlannedTask, SimArgs, SimCommand, SurveyArgs};
 use crate::exit::Ended;
 use crate::out;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use murmurate_node::daemon::BINARY;
 use murmurate_sim::compare::{Comparison, run_comparison};
-use murmurate_sim::plan::{self, Cluster, Learns};
+use murmurate_sim::plan::{self, Cluster, Learns, PrivacyCosts};
 use murmurate_sim::seeds::run_seeds;
 use murmurate_sim::{RunOptions, TrainerFactory, TrainerRequest, replay_file, run_file};
 use murmurate_strategies::Trainer;
@@ -193,7 +193,14 @@ pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<()> {
         Some(PlannedTask::LanguageModel | PlannedTask::CausalLm) => Learns::Language,
         Some(PlannedTask::Other) | None => Learns::Anything,
     };
-    let report = plan::plan(&cluster, learns)?;
+    let mut report = plan::plan(&cluster, learns)?;
+    if let Some(epsilon) = args.privacy {
+        ensure!(
+            epsilon > 0.0 && epsilon.is_finite(),
+            "--privacy: give an epsilon above zero, such as 8"
+        );
+        report.privacy = Some(PrivacyCosts::new(&cluster, epsilon));
+    }
     if args.json {
         out::json(&report)
     } else {

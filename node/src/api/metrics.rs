@@ -80,6 +80,12 @@ fn present(page: &mut Page, status: &Status) {
     page.measure("saved_round", whole(status.saved_round));
     page.measure("inner_steps_per_second", Some(status.inner_steps_per_s));
     page.measure("loss", status.loss);
+    let privacy = status.privacy;
+    page.measure("privacy_epsilon", privacy.and_then(|it| it.epsilon));
+    page.measure(
+        "privacy_contributions_left",
+        whole(privacy.and_then(|it| it.left)),
+    );
     let found = status.evaluation;
     page.measure("test_loss", found.map(|found| found.loss));
     page.measure("test_accuracy", found.and_then(|found| found.accuracy));

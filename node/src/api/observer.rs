@@ -5,8 +5,8 @@ use super::forecast::{Links, Mark, RoundWindow};
 use super::insight::{Altered, Figures, Insight};
 use super::status::{
     BranchStatus, Contributor, EvaluationStatus, GroupStatus, MergedStatus, NatStatus, PathStatus,
-    PeerStatus, PlaceStatus, Presence, ServingStatus, Status, TransferStatus, VitalsStatus,
-    WaitStatus,
+    PeerStatus, PlaceStatus, Presence, PrivacyStatus, ServingStatus, Status, TransferStatus,
+    VitalsStatus, WaitStatus,
 };
 use super::why::{Facts, state, troubles};
 use super::{About, Claims, ControlStatus, LinkStatus, Memory, RoundStatus, Traffic};
@@ -82,6 +82,11 @@ impl Observer {
             claims: Claims::default(),
             trouble: None,
         }
+    }
+
+    /// Takes what was spent of the data's privacy.
+    pub(crate) fn privacy(&mut self, spent: Option<PrivacyStatus>) {
+        self.status.privacy = spent;
     }
 
     /// Takes what the peer waits for.

@@ -41,6 +41,8 @@ pub struct Status {
     pub state: String,
     /// Present troubles, the gravest first.
     pub troubles: Vec<Trouble>,
+    /// Privacy of this daemon's data, where the run promises it.
+    pub privacy: Option<PrivacyStatus>,
     /// Directives of the run's owner.
     pub control: ControlStatus,
     /// Number of ended rounds, including earlier lives of this daemon.
@@ -125,6 +127,53 @@ pub struct Status {
     pub predicted: Option<PredictedStatus>,
     /// Mean cost of the last rounds.
     pub measured: Option<RoundStatus>,
+}
+
+/// The privacy of a daemon's data, as `/status` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PrivacyStatus {
+    /// Epsilon of all contributions so far; none if some of them had no noise.
+    pub epsilon: Option<f64>,
+    /// The probability with which the promise may fail.
+    pub delta: f64,
+    /// The largest epsilon; none without a bound.
+    pub budget: Option<f64>,
+    /// Contributions of this directory so far.
+    pub contributions: u64,
+    /// Contributions that the budget still allows; none without a bound.
+    pub left: Option<u64>,
+    /// Contributions whose mean is the least that is private: with one, each is so by itself.
+    pub members: u64,
+}
+
+impl PrivacyStatus {
+    /// In a sentence.
+    pub fn sentence(&self) -> String {
+        let Some(epsilon) = self.epsilon else {
+            return format!(
+                "Privacy: none. Some of the {} contributions from this directory had no noise.",
+                self.contributions
+            );
+        };
+        let of = self
+            .budget
+            .map_or(String::new(), |budget| format!(" of {budget}"));
+        let left = match self.left {
+            Some(0) => "; the budget is spent",
+            Some(left) => &format!("; {left} more are within the budget"),
+            None => "",
+        };
+        let whom = match self.members {
+            1 => String::new(),
+            members => {
+                format!(" Against those who see means of {members} or more, not against members.")
+            }
+        };
+        format!(
+            "Privacy: epsilon {epsilon:.3}{of} (delta {:e}) after {} contributions{left}.{whom}",
+            self.delta, self.contributions
+        )
+    }
 }
 
 impl Status {

@@ -4,7 +4,10 @@ use super::claims::{ClaimView, trains};
 use super::goal_eta::rounds_left;
 use super::insight::{Insight, Point, RoundResult, Standing, WaitNow};
 use super::why::{Answer, Facts, Question, why};
-use super::{ControlStatus, EvaluationStatus, PeerStatus, Presence, RoundStatus, Status, Trouble};
+use super::{
+    ControlStatus, EvaluationStatus, PeerStatus, Presence, PrivacyStatus, RoundStatus, Status,
+    Trouble,
+};
 use crate::goal::Target;
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +111,8 @@ pub struct DaemonView {
     pub evaluation: Option<EvaluationStatus>,
     /// The round of the last checkpoint.
     pub saved_round: Option<u64>,
+    /// Privacy of its data, where the run promises it.
+    pub privacy: Option<PrivacyStatus>,
     /// Resident memory.
     pub rss_bytes: Option<u64>,
     /// `public`, `private` or `unknown`.
@@ -326,6 +331,7 @@ impl DaemonView {
             loss: status.loss,
             evaluation: status.evaluation,
             saved_round: status.saved_round,
+            privacy: status.privacy,
             rss_bytes: status.memory.rss_bytes,
             reachability: status.nat.reachability.clone(),
             addresses: status.addresses.clone(),

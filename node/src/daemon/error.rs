@@ -84,6 +84,15 @@ impl fmt::Display for RefusedBy {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DaemonError {
+    /// The budget of privacy allows no contribution.
+    #[error(
+        "{status} The next one would pass `strategy.aggregation.budget`: no contribution leaves this directory (a \
+         higher budget in the configuration of all daemons is a weaker promise)"
+    )]
+    PrivacySpent {
+        /// What was spent.
+        status: String,
+    },
     /// The daemon cannot enter the run.
     #[error(transparent)]
     Membership(#[from] MembershipError),

@@ -11,6 +11,7 @@ mod judge;
 mod news;
 mod payload;
 mod perform;
+mod privacy;
 mod recording;
 mod relay;
 mod setup;
@@ -218,6 +219,7 @@ async fn drive(
         ending: ending(&config),
         recording,
         judge: Judge::new(&config.daemon.watch, setup.best),
+        account: setup.account,
         metrics,
         payload: Payload::default(),
         pending: VecDeque::new(),

@@ -4,6 +4,7 @@
 use super::RefusedBy;
 use super::driver::Driver;
 use super::ending::Held;
+use super::privacy::Payment;
 use crate::api::Clock;
 use crate::directive::directive_words;
 use crate::events::Kind;
@@ -13,8 +14,8 @@ use crate::progress::duration;
 use crate::splits::SplitChange;
 use murmurate_protocol::wire::{MembershipMessage, Message, PeerRecord, Setting};
 use murmurate_protocol::{
-    Directive, Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Remote, Round,
-    SortedSet, Wait,
+    Directive, Done, Evaluation, Event, Input, Order, OrderId, Output, PeerId, Phase, PushOutcome,
+    Remote, Round, SortedSet, TrainSummary, Wait, WorkError,
 };
 use std::time::Instant;
 
@@ -68,7 +69,7 @@ impl Driver {
             Output::Cancel { slice } => {
                 let _ = self.net.cancel(slice);
             }
-            Output::Order { id, order } => self.lanes.submit(id, order),
+            Output::Order { id, order } => self.order(id, order),
             Output::Interrupt => self.lanes.signals().interrupt(),
             Output::Dial(record) => {
                 let _ = self.net.dial(record);
@@ -85,6 +86,29 @@ impl Driver {
             Output::Prove(proof) => Roll::ban(&self.net, *proof),
         }
         None
+    }
+
+    /// Passes an order to the lanes, once what it costs of the data's privacy is counted.
+    fn order(&mut self, id: OrderId, order: Order) {
+        let contributes = matches!(order, Order::Train { .. });
+        let Some(account) = self.account.as_mut().filter(|_| contributes) else {
+            return self.lanes.submit(id, order);
+        };
+        let paid = account.pay();
+        let status = account.status();
+        self.console.status.with(|it| it.privacy(Some(status)));
+        let done = match paid {
+            Ok(Payment::Made) => return self.lanes.submit(id, order),
+            Ok(Payment::Refused) => {
+                self.note(&format!("leaving: {}", status.sentence()));
+                self.pending.push_back(Input::Leave);
+                Done::Trained(TrainSummary::default())
+            }
+            Err(error) => Done::Failed(WorkError::Training {
+                reason: error.to_string(),
+            }),
+        };
+        self.pending.push_back(Input::Done { order: id, done });
     }
 
     /// Sends a message. The queue is bounded and delivery is not guaranteed; the peer's deadlines

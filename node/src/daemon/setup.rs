@@ -3,6 +3,7 @@
 
 use super::clock::WallStopwatch;
 use super::contacts::{Acquaintances, finder};
+use super::privacy::Account;
 use super::trainer::{self, Made};
 use super::{DaemonError, SteadyClock};
 use crate::api::{
@@ -25,7 +26,7 @@ use murmurate_protocol::{
 };
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
-use murmurate_strategies::grid::StrategyError;
+use murmurate_strategies::grid::{Strategy, StrategyError};
 use murmurate_strategies::plan::stores;
 use murmurate_tasks::TaskConfig;
 use std::path::Path;
@@ -46,6 +47,8 @@ pub(super) struct Setup {
     /// Keeps the trainer's process running, if it has one.
     pub(super) supervisor: Option<Supervisor>,
     pub(super) best: Option<Best>,
+    /// Counts contributions where the run promises privacy.
+    pub(super) account: Option<Account>,
     pub(super) unit: Unit,
     /// The peers of an earlier life, with a warning if they cannot be read.
     pub(super) acquaintances: (Acquaintances, Option<String>),
@@ -77,6 +80,7 @@ impl Setup {
         };
         let checkpoint = store.resume(&expected, &|rounds| Some(plan_of(rounds).ok()?.hash()))?;
         let mut parts = Parts::new(strategy, &plan, layout.len());
+        parts.noise_key = Some(random_bytes());
         parts.ema = config.daemon.watch.ema;
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
         let restored = |checkpoint| restore(config, checkpoint, &mut executor);
@@ -104,6 +108,8 @@ impl Setup {
         signed.for_each(|it| misses(&mut observer, clock, peer, &it.seats));
         let other = other_identity(&store, checkpoint.as_ref());
         other.into_iter().for_each(|it| observer.altered(it));
+        let account = account(strategy, store.dir())?;
+        observer.privacy(account.as_ref().map(Account::status));
         let status = StatusHandle::new(observer, Arc::new(clock));
         let saver = Saver {
             dir: store.dir().to_owned(),
@@ -121,6 +127,7 @@ impl Setup {
             peer_config: peer_config(config, peer, companions, pool, joins, evaluates),
             acquaintances,
             best,
+            account,
             unit,
             supervisor,
             saver: Arc::new(saver),
@@ -158,6 +165,22 @@ impl Setup {
         };
         Ok(net::start(net, depot, limits)?)
     }
+}
+
+/// The account of a run that promises privacy.
+///
+/// # Errors
+/// If it cannot be read, or is spent.
+fn account(strategy: &Strategy, dir: &Path) -> Result<Option<Account>, DaemonError> {
+    let Some(privacy) = strategy.aggregation().privacy() else {
+        return Ok(None);
+    };
+    let account = Account::open(dir, privacy)?;
+    if account.is_spent() {
+        let status = account.status().sentence();
+        return Err(DaemonError::PrivacySpent { status });
+    }
+    Ok(Some(account))
 }
 
 /// The plan of a configuration with this number of rounds. Beside the strategy, peers agree on the seed,

@@ -260,6 +260,8 @@ fn vitals(
     // A rate of zero means that none was measured yet.
     let steps = Some(status.inner_steps_per_s).filter(|rate| *rate > 0.0);
     let accuracy = status.evaluation.and_then(|found| found.accuracy);
+    // Figures of the data have no noise, so where its privacy is promised they stay here.
+    let shares = status.privacy.is_none();
     Vitals {
         // The network sets these two.
         peer: PeerId::from_bytes([0; 32]),
@@ -282,8 +284,9 @@ fn vitals(
                     .collect(),
             }),
         steps_per_s: steps.and_then(Vitals::amount),
-        loss: status.loss.and_then(Vitals::loss),
+        loss: status.loss.filter(|_| shares).and_then(Vitals::loss),
         accuracy: accuracy
+            .filter(|_| shares)
             .and_then(Vitals::amount)
             .filter(|share| *share <= 1.0),
         last_round: last.map(|point| RoundSeconds {

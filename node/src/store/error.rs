@@ -46,6 +46,18 @@ pub enum StoreError {
         /// The problem and what to do.
         reason: String,
     },
+    /// The count of private contributions cannot be read.
+    #[error(
+        "{} is not the count of this directory's private contributions ({reason}); restore it from a copy. Without \
+         it their number is not known, and no promise about this data can be kept",
+        path.display()
+    )]
+    Privacy {
+        /// Path of the file.
+        path: PathBuf,
+        /// The problem.
+        reason: String,
+    },
     /// The checkpoint is damaged.
     #[error("{} is damaged ({reason}); {}", path.display(), way_out(path))]
     Damaged {

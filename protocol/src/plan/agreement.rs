@@ -39,14 +39,28 @@ pub enum Weighing {
     /// Inner steps behind it: a whole number. Members are as fast as their machines, so a count may be further
     /// from the usual one than a number of samples.
     Steps,
+    /// One for a contribution, whatever is behind it: no member counts for more.
+    Equal,
 }
 
 impl Weighing {
+    /// The weight of a contribution with these samples and inner steps behind it.
+    pub(crate) fn weigh(self, samples: u64, steps: u64) -> f64 {
+        match self {
+            Self::Samples => samples as f64,
+            Self::Steps => steps as f64,
+            Self::Equal => f64::from(steps > 0),
+        }
+    }
+
     /// Returns `true` if a contribution may have this weight; zero says that its peer brings none.
     pub fn allows(self, weight: f64) -> bool {
         match self {
             Self::Samples => true,
-            Self::Steps => weight.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&weight),
+            // Rows and branches bring the sums of their members' weights.
+            Self::Steps | Self::Equal => {
+                weight.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&weight)
+            }
         }
     }
 
@@ -153,7 +167,7 @@ impl AgreementPlan {
         };
         let before = match weighing {
             Weighing::Samples => Weighing::BYTES + before,
-            Weighing::Steps => 0,
+            Weighing::Steps | Weighing::Equal => 0,
         };
         let before = match parts {
             0 => size_of_val(parts) + before,

@@ -3,15 +3,17 @@
 //! [`murmurate_strategies::plan`] computes the cost of a round; daemons use it, too.
 //!
 //! - `advice`: which presets to use. `choice`: those to try first, and what they cost in loss.
-//!   `report`: text and JSON.
+//!   `privacy`: what a promise of privacy costs. `report`: text and JSON.
 
 mod advice;
 mod choice;
+mod privacy;
 mod report;
 
 pub use advice::{Advice, Learns, PresetPlan, Verdict};
 pub use choice::{Choice, measured, measured_penalties};
 pub use murmurate_strategies::plan::{Cluster, ClusterError, Cost, GridShape, Groups, Link};
+pub use privacy::{NoiseFor, PrivacyCosts};
 pub use report::PlanReport;
 
 use murmurate_strategies::grid::registry::PRESETS;

@@ -2,6 +2,7 @@
 
 use super::advice::{PresetPlan, Verdict, seconds};
 use super::choice::Choice;
+use super::privacy::PrivacyCosts;
 use crate::equal::Penalty;
 use murmurate_strategies::grid::DEFAULT_PRESET;
 use murmurate_strategies::plan::{Cluster, Cost, Groups, exact_or_cells};
@@ -19,6 +20,9 @@ pub struct PlanReport {
     pub best: Vec<Choice>,
     /// The presets, in the order of the registry.
     pub presets: Vec<PresetPlan>,
+    /// What a promise of privacy costs, if that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<PrivacyCosts>,
 }
 
 impl PlanReport {
@@ -28,6 +32,7 @@ impl PlanReport {
             intensity: cluster.intensity(),
             best,
             presets,
+            privacy: None,
         }
     }
 
@@ -160,7 +165,12 @@ impl fmt::Display for PlanReport {
         self.write_groups(f)?;
         let usual = self.presets.iter().find(|p| p.preset == DEFAULT_PRESET);
         let advice = usual.and_then(|p| exact_or_cells(self.cluster.peers, p.cost.round_s));
-        advice.map_or(Ok(()), |advice| writeln!(f, "{advice}"))
+        if let Some(advice) = advice {
+            writeln!(f, "{advice}")?;
+        }
+        self.privacy
+            .iter()
+            .try_for_each(|costs| write!(f, "{costs}"))
     }
 }
 

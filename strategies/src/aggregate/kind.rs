@@ -50,6 +50,8 @@ pub enum Nature {
     Mean,
     /// By inner steps.
     Steps,
+    /// The plain mean of clipped and noised contributions.
+    Private,
     /// Bounds what one that lies changes.
     Robust,
     /// As [`Nature::Robust`], by signs alone.
@@ -133,7 +135,10 @@ impl AggregationKind {
 
     /// Set where a contribution that lies moves the result by a bounded amount only.
     pub fn is_robust(&self) -> bool {
-        !matches!(self.nature(), Nature::Mean | Nature::Steps)
+        !matches!(
+            self.nature(),
+            Nature::Mean | Nature::Steps | Nature::Private
+        )
     }
 
     /// The rule itself; `None` for a weighted mean, which needs no decoded copies.
@@ -149,6 +154,9 @@ impl AggregationKind {
     /// The least number of contributions that it combines: with fewer, its bound does not hold for the
     /// liars that it allows for, and the round is void. One for a rule that allows for no given number.
     pub fn contributions(&self) -> usize {
+        if let Some(privacy) = self.privacy() {
+            return privacy.members;
+        }
         let liars = if self.has(LIARS.name) {
             self.liars()
         } else {

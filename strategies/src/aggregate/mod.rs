@@ -16,6 +16,7 @@ mod kind;
 mod krum;
 mod median;
 mod nearest;
+mod private_mean;
 mod quarantine;
 mod sign_majority;
 mod trimmed_mean;
@@ -27,6 +28,8 @@ pub use geometric_median::GeometricMedian;
 pub use kind::{AggregationKind, AggregationSpec, Aggregator, Input, Nature};
 pub use krum::Krum;
 pub use median::Median;
+pub(crate) use private_mean::Noised;
+pub use private_mean::Privacy;
 pub use quarantine::{Norm, Quarantined, RMS_MAX, all_finite, norm, quarantine, quarantine_change};
 pub use trimmed_mean::TrimmedMean;
 
@@ -49,6 +52,7 @@ pub static RULES: &[&AggregationSpec] = &[
     &sign_majority::SPEC,
     &trimmed_mean::SPEC,
     &weighted_mean::SPEC,
+    &private_mean::SPEC,
 ];
 
 impl Spec for AggregationSpec {

@@ -10,6 +10,7 @@ use super::host::{Host, WorkResult};
 use super::late::{Ahead, Start};
 use super::local::{AtHand, LocalBuffer, stand_on};
 use super::places::Places;
+use crate::aggregate::Noised;
 use crate::trainer::Trainer;
 use murmurate_protocol::{Digest, FragmentId, Order, Round, SliceId, TrainingRules};
 
@@ -28,6 +29,8 @@ pub(super) struct MixCore {
     pub(super) keeper: Option<GateKeeper>,
     /// Set where a contribution is the difference between parameters and anchor.
     pub(super) sends_deltas: bool,
+    /// Makes the round's delta private, where the run promises that.
+    pub(super) noised: Option<Noised>,
     /// The note in the bytes that were applied last.
     pub(super) note: Vec<u8>,
 }
@@ -76,6 +79,9 @@ impl MixCore {
         if self.sends_deltas {
             let anchor = self.anchor.values.iter();
             values.iter_mut().zip(anchor).for_each(|(v, a)| *v -= a);
+        }
+        if let Some(noised) = &mut self.noised {
+            noised.apply(&mut values);
         }
         self.local.put(values);
         self.local.held.fill(Held::Contribution);

@@ -21,6 +21,7 @@ use super::mixers;
 use super::parts::Parts;
 use super::places::Places;
 use crate::TensorSpec;
+use crate::aggregate::Noised;
 use crate::compress::F32;
 use murmurate_protocol::{
     Combination, Contribution, Digest, Done, Ending, FragmentId, Order, Piece, Settlement, SliceId,
@@ -132,6 +133,10 @@ impl MixLane {
             },
             keeper: None,
             sends_deltas: moves_the_anchor && parts.contribution == Contribution::Delta,
+            noised: parts.privacy.map(|privacy| {
+                let key = parts.noise_key;
+                Noised::new(&privacy, key.expect("the host gives the key of the noise"))
+            }),
             note: Vec::new(),
             places,
         };

@@ -77,7 +77,8 @@ impl Executor {
     /// Takes the trainer's parameters as the first anchor.
     ///
     /// # Panics
-    /// When the fragments do not cover the trainer's layout and its companion in order.
+    /// When the fragments do not cover the trainer's layout and its companion in order, or the run promises
+    /// privacy and the host gives no key for the noise.
     pub fn new(
         mut trainer: Box<dyn Trainer>,
         mut parts: Parts,

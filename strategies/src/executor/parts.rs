@@ -4,6 +4,7 @@ use super::codecs::ByFragment;
 use super::late::Late;
 use super::mixers::Mixing;
 use super::rules::Rules;
+use crate::aggregate::Privacy;
 use crate::correct::{Companion, Correction};
 use crate::inner::InnerOptimizer;
 use crate::outer::{OuterOptimizer, StoredOuter};
@@ -38,6 +39,11 @@ pub struct Parts {
     pub ema: Option<f64>,
     /// The rates of inner steps, and which tensors decay.
     pub rules: Rules,
+    /// What the run promises about this peer's data, if anything: contributions are clipped and noised.
+    pub privacy: Option<Privacy>,
+    /// The key of that noise, from the system's randomness. A host that forgets it cannot make private
+    /// contributions.
+    pub noise_key: Option<[u8; 32]>,
     /// Set where the trainer has nothing to do between the cut and the round's end, and its parameters are
     /// only read for contributions.
     pub leaves_trainer_free: bool,

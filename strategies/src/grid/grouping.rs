@@ -98,8 +98,15 @@ fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
         "a grid sums contributions by rows and columns, which is an all-reduce along the butterfly",
         "use exchange = \"all-reduce\" with schedule = \"butterfly\", or grouping = \"flat\"",
     )?;
+    let rule = strategy.aggregation();
     refuse(
-        !strategy.aggregation().is_mean(),
+        rule.privacy().is_some_and(|it| it.members > 1),
+        KEY,
+        "rows pass on means of fewer members than those whose noise protects together",
+        "set aggregation.members to 1, or use grouping = \"flat\"",
+    )?;
+    refuse(
+        !rule.is_mean() && rule.privacy().is_none(),
         KEY,
         "a row passes on the mean of its contributions, and a robust rule must see each of them",
         FLAT,

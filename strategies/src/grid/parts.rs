@@ -34,6 +34,8 @@ impl Parts {
             inner: gradients.then(|| strategy.inner(len)),
             correction: strategy.correction(len),
             ema: None,
+            privacy: strategy.aggregation().privacy(),
+            noise_key: None,
             rules: Rules::new(
                 rate,
                 plan.budget,

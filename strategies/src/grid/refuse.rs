@@ -7,7 +7,7 @@ use super::{
 };
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::Needs;
-use murmurate_protocol::{Contribution, ExchangeFacts, Schedule, StepBudget};
+use murmurate_protocol::{Contribution, ExchangeFacts, Layers, Schedule, StepBudget};
 
 /// Refuses combinations that cannot work.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
@@ -19,6 +19,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     (methods::of(strategy.exchange()).check)(strategy)?;
     grouping::check(strategy)?;
     compression::check(strategy)?;
+    private(strategy)?;
     let facts = strategy.exchange().facts();
     if !facts.exchanges {
         return Ok(());
@@ -31,6 +32,51 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         facts,
         strategy.contribution(),
         strategy.error_feedback(),
+    )
+}
+
+/// Refuses choices with which more would leave a peer than its clipped and noised deltas.
+fn private(strategy: &Strategy) -> Result<(), StrategyError> {
+    const RULE: &str = "aggregation.rule";
+    let Some(privacy) = strategy.aggregation().privacy() else {
+        return Ok(());
+    };
+    refuse(
+        !strategy.exchange().agrees(),
+        RULE,
+        "peers would send parameters or take contributions one by one, and the bound is on deltas of one round",
+        "use exchange = \"all-reduce\", \"gathered\", or \"parameter-server\" with mode = \"bsp\"",
+    )?;
+    let overlap = strategy.overlap_plan();
+    refuse(
+        strategy.contribution() != Contribution::Delta,
+        RULE,
+        "it clips the change of a whole round, and a gradient is that of one inner step",
+        "use contribution = \"delta\", or rule = \"weighted-mean\"",
+    )?;
+    refuse(
+        overlap.late_steps > 0 || overlap.stagger > 1 || overlap.layers != Layers::Together,
+        RULE,
+        "a delta is clipped and noised once, as a whole, and parts that leave at other times hold it several times",
+        "leave out overlap.late_steps, overlap.stagger and overlap.layers, or use rule = \"weighted-mean\"",
+    )?;
+    refuse(
+        !strategy.companion().is_none(),
+        RULE,
+        "a companion travels beside the parameters, and its norm has no bound",
+        "leave inner.correction out, or use rule = \"weighted-mean\"",
+    )?;
+    refuse(
+        strategy.synchronization().pace.is_agreed() || strategy.choice().is_some(),
+        RULE,
+        "members would tell each other their losses or waits, which depend on their data and have no noise",
+        "use another synchronization.pace, and leave compression.choose out",
+    )?;
+    refuse(
+        privacy.allowed(0.0) == Some(0),
+        "aggregation.budget",
+        "a single contribution with this noise costs more than the whole budget",
+        "raise aggregation.noise, or aggregation.budget",
     )
 }
 

@@ -333,7 +333,8 @@ fn executor(text: &str) -> Executor {
     let strategy: Strategy = text.parse().unwrap();
     let trainer = task(text).build(0, 2, SEED);
     let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 100);
-    let parts = Parts::new(&strategy, &plan.unwrap(), DIM);
+    let mut parts = Parts::new(&strategy, &plan.unwrap(), DIM);
+    parts.noise_key = Some([0; 32]);
     Executor::new(trainer, parts, Box::new(Still))
 }
 

@@ -17,7 +17,7 @@ fn base(method: &Method) -> &'static str {
         (_, "delayed-nesterov") => "fedbuff",
         (_, "no-lo-co") => "noloco",
         ("aggregation.rule", "clipped-gossip") => "d-psgd",
-        ("aggregation.rule", "fed-nova") => "local-sgd",
+        ("aggregation.rule", "fed-nova" | "private-mean") => "local-sgd",
         ("aggregation.rule", "gauntlet") => "gauntlet",
         ("aggregation.rule", _)
         | ("compression.codec", "sign-sgd" | "dgc")
@@ -30,7 +30,7 @@ fn base(method: &Method) -> &'static str {
 fn given(key: &str) -> &'static str {
     match key {
         "aggregation.liars" => "1",
-        "aggregation.radius" => "1.0",
+        "aggregation.radius" | "aggregation.clip" | "aggregation.noise" => "1.0",
         "architecture.link_mbit" => "[[0, 10, 90], [10, 0, 90], [90, 90, 0]]",
         "synchronization.switch_round"
         | "synchronization.decay_every"
@@ -158,6 +158,11 @@ fn what_must_be_given_is_asked_for() {
             let (table, selector) = method.key.split_once('.').unwrap();
             let mut bare = exchange(&method).to_owned();
             bare += &format!("[{table}]\n{selector} = \"{}\"\n", method.name);
+            let others = method.keys.iter().filter(|other| other.name != key.name);
+            for other in others.filter(|other| other.default.is_none()) {
+                let (_, short) = other.name.split_once('.').unwrap();
+                bare += &format!("{short} = {}\n", given(&other.name));
+            }
             let error = Strategy::parse(&bare, Some(base(&method))).unwrap_err();
             assert!(
                 error.to_string().contains(&key.name),

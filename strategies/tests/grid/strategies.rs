@@ -565,6 +565,7 @@ fn every_method_of_the_lists_can_be_chosen_somewhere() {
                 | "nearest-trimmed-mean"
                 | "trimmed-mean" => "liars = 1",
                 "centered-clip" | "norm-clip" => "radius = 1.0",
+                "private-mean" => "clip = 1.0\nnoise = 1.0",
                 _ => "",
             };
             let text = format!("[{table}]\n{key} = \"{}\"\n{extra}", entry.name);
@@ -573,7 +574,7 @@ fn every_method_of_the_lists_can_be_chosen_somewhere() {
                 "delayed-nesterov" => "async-local-sgd",
                 "no-lo-co" => "noloco",
                 "clipped-gossip" => "guarded-gossip",
-                "fed-nova" => "local-sgd",
+                "fed-nova" | "private-mean" => "local-sgd",
                 "gauntlet" => "gauntlet",
                 _ => preset,
             };

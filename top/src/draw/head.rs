@@ -203,6 +203,19 @@ pub(super) fn figures(view: &View<'_>, rows: &[Row], area: Rect, buffer: &mut Bu
         "saved round {}",
         known(me.saved_round, |r| r.to_string())
     ));
+    if let Some(privacy) = me.privacy {
+        let epsilon = privacy.epsilon.map(|epsilon| format!("{epsilon:.2}"));
+        let of = known(privacy.budget, |budget| format!(" of {budget}"));
+        figures.push(format!(
+            "privacy epsilon {}{}",
+            known(epsilon, |it| it),
+            if privacy.budget.is_some() {
+                of
+            } else {
+                String::new()
+            }
+        ));
+    }
     let lines = flowed(&figures, area.width, area.height);
     let lines: Vec<Line<'_>> = lines.into_iter().map(Line::raw).collect();
     Paragraph::new(lines).render(area, buffer);

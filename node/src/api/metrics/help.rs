@@ -42,6 +42,8 @@ pub(super) fn gauge(name: &str) -> &'static str {
         "saved_round" => "The round of the last checkpoint that this process wrote",
         "inner_steps_per_second" => "Inner steps per second over the last rounds",
         "loss" => "Mean training loss of the last round, nats",
+        "privacy_epsilon" => "Epsilon of all contributions so far, where the run promises privacy",
+        "privacy_contributions_left" => "Contributions that the budget of privacy still allows",
         "test_loss" => "Loss on held-out data, nats",
         "test_accuracy" => "Fraction of correct predictions on held-out data",
         "longest_wait_seconds" => "The longest wait",

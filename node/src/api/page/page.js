@@ -128,6 +128,12 @@ function goal(it) {
   return ["Goal: " + parts.join(", "), when, "goal"];
 }
 
+// What contributions have cost of the privacy of this daemon's data.
+function privacy(it) {
+  const left = known(it.left, (left) => `, ${count(left, "contribution")} left`).replace("–", "");
+  return ["Privacy, epsilon", it.epsilon === null ? "none: without noise" : fixed(2)(it.epsilon) + known(it.budget, (of) => ` of ${of}`).replace("–", "") + left, "privacy"];
+}
+
 function facts(swarm) {
   const me = swarm.daemon, totals = swarm.totals, measured = swarm.measured, found = me.evaluation || {};
   const linked = swarm.peers.filter((peer) => peer.linked).length, steps = swarm.control && swarm.control.inner_steps;
@@ -152,6 +158,7 @@ function facts(swarm) {
   list("self", [
     ["Memory", known(me.rss_bytes, bytes)], ["Reachable", me.reachability || "–"],
     ["Saved round", known(me.saved_round, String)],
+    ...(me.privacy ? [privacy(me.privacy)] : []),
     ["Round predicted", cost("predicted")], ["Round measured", cost("measured")],
     ["Addresses", me.addresses.join(" ") || "–"],
   ]);

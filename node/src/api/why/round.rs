@@ -56,7 +56,11 @@ fn present(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
         Some(wait) => of_wait(facts, wait),
         None => without_wait(facts),
     };
-    refusals(facts, merging(facts, answer))
+    let answer = refusals(facts, merging(facts, answer));
+    match facts.status.privacy {
+        Some(privacy) => answer.say(privacy.sentence()),
+        None => answer,
+    }
 }
 
 /// Adds that the sides of a split are being merged.

@@ -554,7 +554,7 @@ pub(super) fn judge(
         .iter()
         .any(|member| !weighing.allows(member.said.weight))
     {
-        return broke("a proposal with a weight that is no count of inner steps");
+        return broke("a proposal with a weight that is no count");
     }
     if members.iter().any(|member| member.said.weight > most) {
         return broke("a proposal with a weight far above the others");

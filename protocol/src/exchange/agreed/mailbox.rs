@@ -40,7 +40,7 @@ impl Agreed {
             return broke("a group of another kind: its members sign, or ours do");
         }
         if !weighs(cx, forming) {
-            return broke("a weight that is no count of inner steps");
+            return broke("a weight that is no count");
         }
         if !cx.says_losses() && says_a_loss(forming) {
             return broke("a loss in a run whose pace does not follow it");

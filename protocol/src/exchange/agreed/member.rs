@@ -144,7 +144,7 @@ const STEP_MEDIANS_MAX: f64 = 16.0;
 /// The most that a contribution may weigh among these; zero where no member trained.
 pub(super) fn cap_of(members: &[Member], weighing: Weighing) -> f64 {
     let medians = match weighing {
-        Weighing::Samples => MEDIANS_MAX,
+        Weighing::Samples | Weighing::Equal => MEDIANS_MAX,
         Weighing::Steps => STEP_MEDIANS_MAX,
     };
     let mut claims: Vec<f64> = members.iter().map(|member| member.said.weight).collect();
@@ -317,6 +317,7 @@ mod weights_tests {
         assert_eq!(counted, [2.0, 2.0, 2.0, 32.0, 32.0]);
         for (weight, allowed) in [(0.0, true), (7.0, true), (0.5, false), (1e18, false)] {
             assert_eq!(Weighing::Steps.allows(weight), allowed, "{weight}");
+            assert_eq!(Weighing::Equal.allows(weight), allowed, "{weight}");
             assert!(Weighing::Samples.allows(weight));
         }
     }

@@ -349,10 +349,7 @@ impl Carried {
     /// The weight of a contribution after this training.
     fn weigh(&mut self, weighing: Weighing, summary: &TrainSummary) -> f64 {
         self.now = summary.steps;
-        match weighing {
-            Weighing::Samples => summary.samples as f64,
-            Weighing::Steps => (self.before + self.now) as f64,
-        }
+        weighing.weigh(summary.samples, self.before + self.now)
     }
 
     /// A round has ended, perhaps without a result.
@@ -378,7 +375,11 @@ mod tests {
         carried.ended(true);
         assert_eq!(carried.weigh(Weighing::Steps, &summary(4)), 7.0);
         assert_eq!(carried.weigh(Weighing::Samples, &summary(4)), 32.0);
+        assert_eq!(carried.weigh(Weighing::Equal, &summary(4)), 1.0);
+        assert_eq!(carried.weigh(Weighing::Equal, &summary(0)), 1.0);
         carried.ended(false);
         assert_eq!(carried.weigh(Weighing::Steps, &summary(5)), 5.0);
+        carried.ended(false);
+        assert_eq!(carried.weigh(Weighing::Equal, &summary(0)), 0.0);
     }
 }

@@ -199,7 +199,8 @@ impl Exchange for GridExchange {
     fn begin(&mut self, cx: &mut Context, summary: &TrainSummary) {
         let fragments: Vec<FragmentId> = cx.plan.fragments_of(cx.round).collect();
         for fragment in fragments {
-            let weight = summary.samples as f64;
+            let weighing = cx.plan.agreement.weighing;
+            let weight = weighing.weigh(summary.samples, summary.steps);
             match self.part(cx, fragment) {
                 Some(part) => part.contribute(cx, weight),
                 None => self.outcome = Some(Outcome::Alone),

@@ -101,6 +101,7 @@ impl Strategy {
                 grouping: self.grouping.unwrap_or_default(),
                 weighing: match self.aggregation().nature() {
                     Nature::Steps => Weighing::Steps,
+                    Nature::Private => Weighing::Equal,
                     _ => Weighing::Samples,
                 },
                 passes: match codec.properties().reduction {
@@ -210,6 +211,8 @@ impl Strategy {
         let encoded = (methods::of(self.exchange()).mixing)(self).only_encodes();
         // Where contributions are scored, the trainer measures them before the round ends.
         let measures = self.aggregation().scoring().is_some();
-        waits && deltas && alone && encoded && !measures
+        // A private delta is another one than that of the trainer's parameters.
+        let private = self.aggregation().privacy().is_some();
+        waits && deltas && alone && encoded && !measures && !private
     }
 }

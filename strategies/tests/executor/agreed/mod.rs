@@ -10,5 +10,6 @@ mod gathered;
 mod in_common;
 mod layers;
 mod one_bit_adam;
+mod private_mean;
 mod robust;
 mod two_passes;

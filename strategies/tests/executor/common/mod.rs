@@ -316,7 +316,8 @@ impl Swarm {
             begun: false,
         });
         let len = self.initial.len();
-        let parts = Parts::new(&self.strategy, &self.plan, len);
+        let mut parts = Parts::new(&self.strategy, &self.plan, len);
+        parts.noise_key = Some([index as u8; 32]);
         let executor = Executor::new(trainer, parts, Box::new(Still));
         let config = PeerConfig {
             me,

@@ -1,0 +1,188 @@
+//! Counts what this daemon's contributions cost of the privacy of its data, over restarts and over runs with the
+//! same directory. A contribution is counted, on disk, before training for it begins, so a crash can only make the
+//! count too high.
+
+use crate::api::PrivacyStatus;
+use crate::store::{StoreError, write_atomically};
+use murmurate_strategies::aggregate::Privacy;
+use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The count, in a daemon's directory.
+pub(crate) const FILE: &str = "privacy.json";
+
+/// What contributions of this directory have cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spent {
+    /// Their number.
+    contributions: u64,
+    /// The sum of `1 / noise^2` over them; none once one had no noise.
+    cost: Option<f64>,
+}
+
+/// The answer to a contribution that is to be made.
+#[derive(Debug, PartialEq)]
+pub(super) enum Payment {
+    /// It is counted.
+    Made,
+    /// It would pass the budget.
+    Refused,
+}
+
+/// Counts contributions.
+#[derive(Debug)]
+pub(super) struct Account {
+    privacy: Privacy,
+    path: PathBuf,
+    spent: Spent,
+}
+
+impl Account {
+    /// Reads what the directory's contributions have cost.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is something else.
+    pub(super) fn open(dir: &Path, privacy: Privacy) -> Result<Self, StoreError> {
+        let path = dir.join(FILE);
+        let spent = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Spent {
+                contributions: 0,
+                cost: Some(0.0),
+            },
+            Err(source) => return Err(StoreError::io("read", &path, source)),
+            Ok(bytes) => parsed(&bytes).map_err(|reason| StoreError::Privacy {
+                path: path.clone(),
+                reason,
+            })?,
+        };
+        Ok(Self {
+            privacy,
+            path,
+            spent,
+        })
+    }
+
+    /// Counts the next contribution, and returns once the count is on the disk.
+    ///
+    /// # Errors
+    /// If it cannot be written; then it is not counted, and must not be made.
+    pub(super) fn pay(&mut self) -> Result<Payment, StoreError> {
+        if self.is_spent() {
+            return Ok(Payment::Refused);
+        }
+        let cost = self.spent.cost.map(|cost| cost + self.privacy.cost());
+        let next = Spent {
+            contributions: self.spent.contributions + 1,
+            cost: cost.filter(|cost| cost.is_finite()),
+        };
+        let text = serde_json::to_string(&next).expect("two numbers are JSON");
+        write_atomically(&self.path, format!("{text}\n").as_bytes())?;
+        self.spent = next;
+        Ok(Payment::Made)
+    }
+
+    /// The budget allows no further contribution.
+    pub(super) fn is_spent(&self) -> bool {
+        self.left() == Some(0)
+    }
+
+    fn left(&self) -> Option<u64> {
+        let cost = self.spent.cost.unwrap_or(f64::INFINITY);
+        self.privacy.allowed(cost)
+    }
+
+    pub(super) fn status(&self) -> PrivacyStatus {
+        let epsilon = self.spent.cost.map(|cost| self.privacy.epsilon(cost));
+        PrivacyStatus {
+            epsilon,
+            delta: self.privacy.delta,
+            budget: Some(self.privacy.budget).filter(|budget| *budget > 0.0),
+            contributions: self.spent.contributions,
+            left: self.left(),
+            members: self.privacy.members as u64,
+        }
+    }
+}
+
+fn parsed(bytes: &[u8]) -> Result<Spent, String> {
+    let spent: Spent = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    match spent.cost {
+        Some(cost) if !(cost >= 0.0 && cost.is_finite()) => Err(format!("a cost of {cost}")),
+        _ => Ok(spent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn privacy(noise: f64, budget: f64) -> Privacy {
+        Privacy {
+            clip: 1.0,
+            noise,
+            delta: 1e-5,
+            budget,
+            members: 1,
+        }
+    }
+
+    #[test]
+    fn a_budget_lasts_over_restarts_and_other_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |noise| Account::open(dir.path(), privacy(noise, 2.0)).unwrap();
+        let mut account = open(10.0);
+        let allowed = account.status().left.unwrap();
+        assert!(allowed > 10, "{allowed}");
+        for _ in 0..5 {
+            assert_eq!(account.pay().unwrap(), Payment::Made);
+        }
+        let after = account.status();
+        assert_eq!((after.contributions, after.left), (5, Some(allowed - 5)));
+        let mut again = open(10.0);
+        assert_eq!(again.status(), after);
+        while again.pay().unwrap() == Payment::Made {}
+        assert_eq!(again.status().contributions, allowed);
+        assert!(again.status().epsilon.unwrap() <= 2.0);
+        assert!(again.status().sentence().contains("the budget is spent"));
+        // A run with more noise goes on from what was spent, and soon has no room either.
+        assert!(open(1000.0).status().epsilon.unwrap() > 1.9);
+        assert!(open(5.0).is_spent());
+    }
+
+    #[test]
+    fn contributions_without_noise_are_never_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut bare = Account::open(dir.path(), privacy(0.0, 0.0)).unwrap();
+        assert_eq!(bare.pay().unwrap(), Payment::Made);
+        assert_eq!(bare.status().epsilon, None);
+        let mut later = Account::open(dir.path(), privacy(10.0, 8.0)).unwrap();
+        assert_eq!(later.pay().unwrap(), Payment::Refused);
+        assert!(later.status().sentence().starts_with("Privacy: none"));
+    }
+
+    #[test]
+    fn a_damaged_count_is_an_error_and_never_zero() {
+        let dir = tempfile::tempdir().unwrap();
+        for bad in [
+            "",
+            "{}",
+            "{\"contributions\":1,\"cost\":-1}",
+            "{\"contributions\":-1,\"cost\":1}",
+        ] {
+            std::fs::write(dir.path().join(FILE), bad).unwrap();
+            let error = Account::open(dir.path(), privacy(1.0, 8.0)).unwrap_err();
+            assert!(error.to_string().contains(FILE), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_contribution_that_cannot_be_counted_is_not_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut account = Account::open(dir.path(), privacy(10.0, 8.0)).unwrap();
+        std::fs::remove_dir(dir.path()).unwrap();
+        assert!(account.pay().is_err());
+        assert_eq!(account.status().contributions, 0);
+    }
+}
