@@ -194,7 +194,7 @@ impl<'a> Recipe<'a> {
         let mut parts = Parts::new(&self.strategy, &self.plan, len);
         // Here noise must repeat for a seed, and hides nothing.
         let named = canonical(&("noise", self.scenario.seed, index as u64));
-        parts.noise_key = Some(*Digest::of(&named).as_bytes());
+        parts.set_noise_key(*Digest::of(&named).as_bytes());
         parts
     }
 

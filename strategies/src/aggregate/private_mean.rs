@@ -61,7 +61,7 @@ pub(super) const MEMBERS: Parameter = Parameter::new(
     "members",
     Range::Count(Number::Size, 1, GROUP_MEMBERS_MAX as u64),
     1.0,
-    "members whose noise protects together: above 1 only means of so many are private, and members see more",
+    "members whose noise protects together: above 1 only means of that many are private, and members see more",
 );
 
 /// The promise of a run about every peer's data.
@@ -80,7 +80,7 @@ pub struct Privacy {
 }
 
 impl AggregationKind {
-    /// What it promises about every peer's data, if anything.
+    /// The promise about every peer's data, if it makes one.
     pub fn privacy(&self) -> Option<Privacy> {
         (self.nature() == Nature::Private).then(|| Privacy {
             clip: self.number(CLIP.name),

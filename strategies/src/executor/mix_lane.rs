@@ -133,9 +133,9 @@ impl MixLane {
             },
             keeper: None,
             sends_deltas: moves_the_anchor && parts.contribution == Contribution::Delta,
-            noised: parts.privacy.map(|privacy| {
-                let key = parts.noise_key;
-                Noised::new(&privacy, key.expect("the host gives the key of the noise"))
+            noised: parts.promise.map(|promise| {
+                let key = promise.key.expect("the host gives the key of the noise");
+                Noised::new(&promise.privacy, key)
             }),
             note: Vec::new(),
             places,

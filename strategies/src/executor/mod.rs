@@ -54,7 +54,7 @@ pub use host::{
 pub use late::{Blend, Late};
 pub use mix_lane::{Memory, MixLane};
 pub use mixers::{CenterRule, Keeps, Mixing};
-pub use parts::{Overlap, Parts};
+pub use parts::{Overlap, Parts, Promise};
 pub use rules::Rules;
 pub use train_lane::{TrainLane, TrainSignals};
 pub use transfer::STATE_HEADER_BYTES;

@@ -39,11 +39,8 @@ pub struct Parts {
     pub ema: Option<f64>,
     /// The rates of inner steps, and which tensors decay.
     pub rules: Rules,
-    /// What the run promises about this peer's data, if anything: contributions are clipped and noised.
-    pub privacy: Option<Privacy>,
-    /// The key of that noise, from the system's randomness. A host that forgets it cannot make private
-    /// contributions.
-    pub noise_key: Option<[u8; 32]>,
+    /// The promise about this peer's data, if the run makes one: contributions are clipped and noised.
+    pub promise: Option<Promise>,
     /// Set where the trainer has nothing to do between the cut and the round's end, and its parameters are
     /// only read for contributions.
     pub leaves_trainer_free: bool,
@@ -61,4 +58,21 @@ pub struct Overlap {
     /// Makes this peer's part of the outer step, where the trainer starts from that before a late
     /// result.
     pub eager: Option<OuterOptimizer>,
+}
+
+/// A promise about a peer's data.
+pub struct Promise {
+    /// Clip and noise.
+    pub privacy: Privacy,
+    /// The key of the noise. A host must give it, of the system's randomness, before it makes an Executor.
+    pub key: Option<[u8; 32]>,
+}
+
+impl Parts {
+    /// Takes the key of the noise of private contributions, if there are any.
+    pub fn set_noise_key(&mut self, key: [u8; 32]) {
+        if let Some(promise) = &mut self.promise {
+            promise.key = Some(key);
+        }
+    }
 }

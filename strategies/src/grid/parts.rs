@@ -2,7 +2,7 @@
 
 use super::{Strategy, methods};
 use crate::compress::Switched;
-use crate::executor::{Blend, ByFragment, Late, Overlap, Parts, Rules};
+use crate::executor::{Blend, ByFragment, Late, Overlap, Parts, Promise, Rules};
 use murmurate_protocol::{Contribution, Plan};
 
 impl Parts {
@@ -34,8 +34,10 @@ impl Parts {
             inner: gradients.then(|| strategy.inner(len)),
             correction: strategy.correction(len),
             ema: None,
-            privacy: strategy.aggregation().privacy(),
-            noise_key: None,
+            promise: strategy
+                .aggregation()
+                .privacy()
+                .map(|privacy| Promise { privacy, key: None }),
             rules: Rules::new(
                 rate,
                 plan.budget,

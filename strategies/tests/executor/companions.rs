@@ -334,7 +334,7 @@ fn executor(text: &str) -> Executor {
     let trainer = task(text).build(0, 2, SEED);
     let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 100);
     let mut parts = Parts::new(&strategy, &plan.unwrap(), DIM);
-    parts.noise_key = Some([0; 32]);
+    parts.set_noise_key([0; 32]);
     Executor::new(trainer, parts, Box::new(Still))
 }
 

@@ -317,7 +317,7 @@ impl Swarm {
         });
         let len = self.initial.len();
         let mut parts = Parts::new(&self.strategy, &self.plan, len);
-        parts.noise_key = Some([index as u8; 32]);
+        parts.set_noise_key([index as u8; 32]);
         let executor = Executor::new(trainer, parts, Box::new(Still));
         let config = PeerConfig {
             me,
