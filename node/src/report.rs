@@ -90,9 +90,9 @@ impl From<&Status> for NodeReport {
             peak_rss_bytes: status.memory.peak_rss_bytes,
             digest: status.digest.clone(),
             digest_round: status.digest_round,
-            catch_ups: status.catch_ups,
-            voids: status.voids,
-            misbehaved: status.misbehaved,
+            catch_ups: status.unusual.catch_ups,
+            voids: status.unusual.voids,
+            misbehaved: status.unusual.misbehaved,
             reachability: status.nat.reachability.clone(),
             paths: status
                 .peers

@@ -17,7 +17,7 @@ const KNOWN: [(&str, usize); 25] = [
     ("net/src/quic/config.rs: Config", 17),
     ("net/src/quic/shared.rs: Shared", 17),
     ("node/src/api/about.rs: About", 19),
-    ("node/src/api/status.rs: Status", 55),
+    ("node/src/api/status.rs: Status", 48),
     ("node/src/api/swarm.rs: DaemonView", 23),
     ("node/src/api/swarm.rs: PeerView", 16),
     ("node/src/config/overrides.rs: Overrides", 22),

@@ -34,6 +34,7 @@ mod model;
 mod own_task;
 mod page;
 mod presets;
+mod privacy;
 mod refused;
 mod replay;
 mod restart;

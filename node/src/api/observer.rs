@@ -84,9 +84,9 @@ impl Observer {
         }
     }
 
-    /// Takes what was spent of the data's privacy.
-    pub(crate) fn privacy(&mut self, spent: Option<PrivacyStatus>) {
-        self.status.privacy = spent;
+    /// Takes the account of the data's privacy.
+    pub(crate) fn privacy(&mut self, spent: PrivacyStatus) {
+        self.status.privacy = Some(spent);
     }
 
     /// Takes what the peer waits for.
@@ -152,7 +152,7 @@ impl Observer {
                 allowed,
                 expired,
             } => {
-                status.expired_waits += u64::from(*expired);
+                status.unusual.expired_waits += u64::from(*expired);
                 self.waited(*wait, *waited, *allowed);
             }
             Event::Finished { rounds, digest } => {
@@ -178,17 +178,17 @@ impl Observer {
 
     /// Counts an event of which nothing else is shown.
     fn count(&mut self, event: &Event) {
-        let status = &mut self.status;
+        let counts = &mut self.status.unusual;
         let counter = match event {
-            Event::Voided { .. } => &mut status.voids,
-            Event::Alone { .. } => &mut status.alone,
-            Event::MassUncertain { .. } => &mut status.mass_uncertain,
-            Event::CatchUp { .. } | Event::Replayed { .. } => &mut status.catch_ups,
+            Event::Voided { .. } => &mut counts.voids,
+            Event::Alone { .. } => &mut counts.alone,
+            Event::MassUncertain { .. } => &mut counts.mass_uncertain,
+            Event::CatchUp { .. } | Event::Replayed { .. } => &mut counts.catch_ups,
             Event::Misbehaved { .. } | Event::Lied { .. } | Event::Malformed { .. } => {
-                &mut status.misbehaved
+                &mut counts.misbehaved
             }
-            Event::Refused { .. } | Event::RefusedBy { .. } => &mut status.refused,
-            Event::WorkFailed { .. } | Event::TrainerFailed { .. } => &mut status.work_failed,
+            Event::Refused { .. } | Event::RefusedBy { .. } => &mut counts.refused,
+            Event::WorkFailed { .. } | Event::TrainerFailed { .. } => &mut counts.work_failed,
             _ => return,
         };
         *counter += 1;
@@ -410,7 +410,7 @@ impl Observer {
 
     /// Counts a checkpoint that could not be written.
     pub fn save_failed(&mut self) {
-        self.status.saves_failed += 1;
+        self.status.unusual.saves_failed += 1;
         self.insight.outages.unsaved = true;
     }
 

@@ -94,6 +94,28 @@ pub struct Status {
     pub longest_wait: Option<WaitStatus>,
     /// Group and contributors of the last exchange.
     pub group: Option<GroupStatus>,
+    /// Counts of unusual events.
+    #[serde(flatten)]
+    pub unusual: Unusual,
+    /// Last end of this daemon's training loop, while it has not attached again.
+    pub trainer: Option<String>,
+    /// The round of the last checkpoint.
+    pub saved_round: Option<u64>,
+    /// The branch that this daemon is in since a split of the swarm, if there is one.
+    pub branch: Option<BranchStatus>,
+    /// The last merge of branches.
+    pub merged: Option<MergedStatus>,
+    /// Memory of the process.
+    pub memory: Memory,
+    /// Predicted cost of a round, from the measured steps and links.
+    pub predicted: Option<PredictedStatus>,
+    /// Mean cost of the last rounds.
+    pub measured: Option<RoundStatus>,
+}
+
+/// Counts of events since the start that a run without trouble does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Unusual {
     /// Fetches of the swarm's state.
     pub catch_ups: u64,
     /// Number of exchanges that ended without a result at this daemon. Others may have decided some of them; then
@@ -113,20 +135,6 @@ pub struct Status {
     pub work_failed: u64,
     /// Checkpoints that could not be written.
     pub saves_failed: u64,
-    /// Last end of this daemon's training loop, while it has not attached again.
-    pub trainer: Option<String>,
-    /// The round of the last checkpoint.
-    pub saved_round: Option<u64>,
-    /// The branch that this daemon is in since a split of the swarm, if there is one.
-    pub branch: Option<BranchStatus>,
-    /// The last merge of branches.
-    pub merged: Option<MergedStatus>,
-    /// Memory of the process.
-    pub memory: Memory,
-    /// Predicted cost of a round, from the measured steps and links.
-    pub predicted: Option<PredictedStatus>,
-    /// Mean cost of the last rounds.
-    pub measured: Option<RoundStatus>,
 }
 
 /// The privacy of a daemon's data, as `/status` shows it.

@@ -29,6 +29,8 @@ pub struct Swarm {
     pub peers: Vec<PeerView>,
     /// Directives of the run's owner.
     pub control: ControlStatus,
+    /// Privacy of this daemon's data, where the run promises it.
+    pub privacy: Option<PrivacyStatus>,
     /// Sums over all daemons.
     pub totals: Totals,
     /// The goal of the run, if it has one.
@@ -111,8 +113,6 @@ pub struct DaemonView {
     pub evaluation: Option<EvaluationStatus>,
     /// The round of the last checkpoint.
     pub saved_round: Option<u64>,
-    /// Privacy of its data, where the run promises it.
-    pub privacy: Option<PrivacyStatus>,
     /// Resident memory.
     pub rss_bytes: Option<u64>,
     /// `public`, `private` or `unknown`.
@@ -177,6 +177,7 @@ impl Swarm {
         let peers = peers(facts);
         let daemon = DaemonView::new(facts);
         Self {
+            privacy: status.privacy,
             verdict: why(facts, &Question::default()),
             troubles: status.troubles.clone(),
             unix_s: facts.now,
@@ -331,7 +332,6 @@ impl DaemonView {
             loss: status.loss,
             evaluation: status.evaluation,
             saved_round: status.saved_round,
-            privacy: status.privacy,
             rss_bytes: status.memory.rss_bytes,
             reachability: status.nat.reachability.clone(),
             addresses: status.addresses.clone(),

@@ -92,6 +92,10 @@ const ADVICE: &str = "exchanges end before all slices have arrived; send less (a
 /// Void rounds since the last one with a result.
 #[derive(Debug)]
 pub(super) struct VoidRounds {
+    /// The least number of contributions that make a result.
+    least: u16,
+    /// Members of the last group.
+    group: Option<usize>,
     count: u64,
     last: Option<Round>,
     /// How many in a row are told next.
@@ -100,22 +104,36 @@ pub(super) struct VoidRounds {
     any_result: bool,
 }
 
-impl Default for VoidRounds {
-    fn default() -> Self {
+impl VoidRounds {
+    /// With the least number of contributions that make a result.
+    pub(super) const fn new(least: u16) -> Self {
         Self {
+            least,
+            group: None,
             count: 0,
             last: None,
             told_at: FIRST_TOLD,
             any_result: false,
         }
     }
-}
 
-impl VoidRounds {
+    /// What to do.
+    fn advice(&self) -> String {
+        match self.group {
+            Some(members) if members < usize::from(self.least) => format!(
+                "{members} of the daemons take part, and a result needs contributions of {} \
+                 (`strategy.aggregation.members` or `liars`): start more daemons, or lower that at all of them",
+                self.least
+            ),
+            _ => ADVICE.to_owned(),
+        }
+    }
+
     /// Why a run that is complete by its number of rounds has failed: none of them had a result.
     pub(super) fn failure(&self) -> Option<String> {
         (!self.any_result && self.count >= FIRST_TOLD).then(|| {
-            format!("no round had a result, so the model is what it was at the start: {ADVICE}")
+            let advice = self.advice();
+            format!("no round had a result, so the model is what it was at the start: {advice}")
         })
     }
 
@@ -125,9 +143,10 @@ impl VoidRounds {
             Event::Decided { .. } => {
                 *self = Self {
                     any_result: true,
-                    ..Self::default()
+                    ..Self::new(self.least)
                 }
             }
+            Event::Group { members, .. } => self.group = Some(members.len()),
             // The fragments of a round are void one by one.
             Event::Voided { round, .. } if self.last != Some(*round) => {
                 self.last = Some(*round);
@@ -135,15 +154,17 @@ impl VoidRounds {
                 if self.count == self.told_at {
                     self.told_at *= 10;
                     return Some(format!(
-                        "the last {} rounds had no result, so the model has not changed: {ADVICE}",
-                        self.count
+                        "the last {} rounds had no result, so the model has not changed: {}",
+                        self.count,
+                        self.advice()
                     ));
                 }
             }
             Event::Finished { rounds, .. } if self.count > 0 => {
                 return Some(format!(
-                    "the last {} of {rounds} rounds had no result: {ADVICE}",
-                    self.count
+                    "the last {} of {rounds} rounds had no result: {}",
+                    self.count,
+                    self.advice()
                 ));
             }
             _ => {}
@@ -253,7 +274,7 @@ mod tests {
 
     #[test]
     fn void_rounds_in_a_row_are_told_and_one_is_not() {
-        let mut rounds = VoidRounds::default();
+        let mut rounds = VoidRounds::new(0);
         let told = (0..4).filter_map(|round| rounds.observe(&void(round, 0)));
         assert_eq!(told.count(), 0);
         let text = rounds.observe(&void(4, 0)).unwrap();
@@ -275,8 +296,29 @@ mod tests {
     }
 
     #[test]
+    fn too_few_members_are_named_as_the_reason() {
+        let mut rounds = VoidRounds::new(3);
+        let group = |ids: &[u8]| Event::Group {
+            round: Round(0),
+            members: ids.iter().map(|id| PeerId::from_bytes([*id; 32])).collect(),
+        };
+        let told =
+            |rounds: &mut VoidRounds| (0..5).find_map(|round| rounds.observe(&void(round, 0)));
+        rounds.observe(&group(&[1, 2]));
+        let text = told(&mut rounds).unwrap();
+        assert!(
+            text.contains("2 of the daemons take part, and a result needs contributions of 3"),
+            "{text}"
+        );
+        assert!(rounds.failure().unwrap().contains("start more daemons"));
+        let mut rounds = VoidRounds::new(3);
+        rounds.observe(&group(&[1, 2, 3]));
+        assert!(told(&mut rounds).unwrap().contains("ceiling_ms"));
+    }
+
+    #[test]
     fn a_result_ends_the_row() {
-        let mut rounds = VoidRounds::default();
+        let mut rounds = VoidRounds::new(0);
         (0..4).for_each(|round| {
             rounds.observe(&void(round, 0));
         });

@@ -9,7 +9,6 @@ use super::contacts::Contacts;
 use super::ending::Ending;
 use super::judge::Judge;
 use super::payload::Payload;
-use super::privacy::Account;
 use super::recording::Recording;
 use super::trace::Trace;
 use super::{DaemonError, SteadyClock};
@@ -66,8 +65,6 @@ pub(super) struct Driver {
     pub(super) trace: Trace,
     /// Judges evaluations.
     pub(super) judge: Judge,
-    /// Counts contributions where the run promises privacy.
-    pub(super) account: Option<Account>,
     pub(super) metrics: Option<Metrics>,
     pub(super) ending: Ending,
 }

@@ -90,7 +90,7 @@ pub enum DaemonError {
          higher budget in the configuration of all daemons is a weaker promise)"
     )]
     PrivacySpent {
-        /// What was spent.
+        /// The account.
         status: String,
     },
     /// The daemon cannot enter the run.

@@ -1,6 +1,7 @@
 //! Judges evaluations: which was the best, whether the goal is reached, and whether this daemon has
 //! learned nothing for too long. Leaving is this daemon's own decision: the others train on.
 
+use super::privacy::Account;
 use crate::config::WatchConfig;
 use crate::goal::{Missed, Target};
 use crate::store::Best;
@@ -19,6 +20,8 @@ pub(super) struct Judge {
     /// Set once the daemon was told to leave.
     over: bool,
     reached: bool,
+    /// Counts contributions where the run promises privacy.
+    pub(super) account: Option<Account>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -39,6 +42,12 @@ impl Judge {
             best,
             ..Self::default()
         }
+    }
+
+    /// The same with an account of private contributions.
+    pub(super) fn paying(self, account: Account) -> Self {
+        let account = Some(account);
+        Self { account, ..self }
     }
 
     pub(super) fn look(&mut self, round: u64, found: &Evaluation) -> Verdict {

@@ -40,7 +40,6 @@ use console::Console;
 use contacts::Contacts;
 use driver::{Driver, OnRequest, Sources};
 use ending::SHUTDOWN_WAIT;
-use judge::Judge;
 use murmurate_attach::Supervisor;
 use murmurate_protocol::record::RecordHeader;
 use murmurate_protocol::wire::encode_value;
@@ -218,13 +217,13 @@ async fn drive(
         },
         ending: ending(&config),
         recording,
-        judge: Judge::new(&config.daemon.watch, setup.best),
-        account: setup.account,
+        judge: setup.judge,
         metrics,
         payload: Payload::default(),
         pending: VecDeque::new(),
     };
     driver.say_at_the_start(&notes);
+    driver.say_of_privacy(config.run.start_with);
     if observes {
         driver.feed(Input::Observes(me));
     }

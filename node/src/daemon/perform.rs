@@ -88,15 +88,15 @@ impl Driver {
         None
     }
 
-    /// Passes an order to the lanes, once what it costs of the data's privacy is counted.
+    /// Passes an order to the lanes, once its cost for the data's privacy is counted.
     fn order(&mut self, id: OrderId, order: Order) {
         let contributes = matches!(order, Order::Train { .. });
-        let Some(account) = self.account.as_mut().filter(|_| contributes) else {
+        let Some(account) = self.judge.account.as_mut().filter(|_| contributes) else {
             return self.lanes.submit(id, order);
         };
         let paid = account.pay();
         let status = account.status();
-        self.console.status.with(|it| it.privacy(Some(status)));
+        self.console.status.with(|it| it.privacy(status));
         let done = match paid {
             Ok(Payment::Made) => return self.lanes.submit(id, order),
             Ok(Payment::Refused) => {

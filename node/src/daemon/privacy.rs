@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 /// The count, in a daemon's directory.
 pub(crate) const FILE: &str = "privacy.json";
 
+/// Noise that is this many times as long as the signal leaves little to learn: simulated peers came to an accuracy of
+/// 0.72 on the bundled images with 2.1, of 0.61 with 3.8 and of 0.27 with 8.5 (docs/privacy.md).
+const DROWNS: f64 = 4.0;
+
 /// What contributions of this directory have cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,6 +97,30 @@ impl Account {
         self.privacy.allowed(cost)
     }
 
+    /// What to expect, as a run of this many peers and parameters begins; zero rounds have no end.
+    pub(super) fn note(&self, peers: usize, parameters: u64, rounds: u64) -> String {
+        let members = self.privacy.members;
+        let status = self.status().sentence();
+        if members > peers.max(1) {
+            return format!(
+                "{status} No round has a result before {members} daemons take part, which is \
+                 `strategy.aggregation.members`; the run begins with {peers}."
+            );
+        }
+        let ends = [self.left(), Some(rounds).filter(|rounds| *rounds > 0)];
+        let rounds = ends.into_iter().flatten().min().unwrap_or(1).max(1);
+        let mean_of = (peers.max(1) * members) as f64 * rounds as f64;
+        let over = self.privacy.noise * (parameters as f64 / mean_of).sqrt();
+        if over < DROWNS {
+            return status;
+        }
+        format!(
+            "{status} The noise in the model of {peers} daemons will be {over:.0} times as long as their deltas \
+             together: expect it to learn little. Train fewer parameters, with more daemons, or set \
+             `strategy.aggregation.members` (docs/privacy.md)."
+        )
+    }
+
     pub(super) fn status(&self) -> PrivacyStatus {
         let epsilon = self.spent.cost.map(|cost| self.privacy.epsilon(cost));
         PrivacyStatus {
@@ -160,6 +188,22 @@ mod tests {
         let mut later = Account::open(dir.path(), privacy(10.0, 8.0)).unwrap();
         assert_eq!(later.pay().unwrap(), Payment::Refused);
         assert!(later.status().sentence().starts_with("Privacy: none"));
+    }
+
+    #[test]
+    fn a_run_that_will_learn_little_is_told_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let with = |members| Privacy {
+            members,
+            ..privacy(6.0, 8.0)
+        };
+        let open = |members| Account::open(dir.path(), with(members)).unwrap();
+        let note = open(1).note(4, 200_000, 0);
+        assert!(note.contains("expect it to learn little"), "{note}");
+        let note = open(1).note(1_000, 8_000, 0);
+        assert!(!note.contains("learn little"), "{note}");
+        let note = open(8).note(4, 100, 0);
+        assert!(note.contains("before 8 daemons take part"), "{note}");
     }
 
     #[test]

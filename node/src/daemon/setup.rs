@@ -3,6 +3,7 @@
 
 use super::clock::WallStopwatch;
 use super::contacts::{Acquaintances, finder};
+use super::judge::Judge;
 use super::privacy::Account;
 use super::trainer::{self, Made};
 use super::{DaemonError, SteadyClock};
@@ -26,7 +27,7 @@ use murmurate_protocol::{
 };
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
-use murmurate_strategies::grid::{Strategy, StrategyError};
+use murmurate_strategies::grid::StrategyError;
 use murmurate_strategies::plan::stores;
 use murmurate_tasks::TaskConfig;
 use std::path::Path;
@@ -46,9 +47,8 @@ pub(super) struct Setup {
     pub(super) snapshot: Option<Snapshot>,
     /// Keeps the trainer's process running, if it has one.
     pub(super) supervisor: Option<Supervisor>,
-    pub(super) best: Option<Best>,
-    /// Counts contributions where the run promises privacy.
-    pub(super) account: Option<Account>,
+    /// Judges evaluations, and counts contributions where the run promises privacy.
+    pub(super) judge: Judge,
     pub(super) unit: Unit,
     /// The peers of an earlier life, with a warning if they cannot be read.
     pub(super) acquaintances: (Acquaintances, Option<String>),
@@ -79,9 +79,7 @@ impl Setup {
             layout: plan.layout,
         };
         let checkpoint = store.resume(&expected, &|rounds| Some(plan_of(rounds).ok()?.hash()))?;
-        let mut parts = Parts::new(strategy, &plan, layout.len());
-        parts.noise_key = Some(random_bytes());
-        parts.ema = config.daemon.watch.ema;
+        let parts = parts(config, &plan, layout.len());
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
         let restored = |checkpoint| restore(config, checkpoint, &mut executor);
         let mut snapshot = checkpoint.as_ref().map(restored).transpose()?;
@@ -108,8 +106,7 @@ impl Setup {
         signed.for_each(|it| misses(&mut observer, clock, peer, &it.seats));
         let other = other_identity(&store, checkpoint.as_ref());
         other.into_iter().for_each(|it| observer.altered(it));
-        let account = account(strategy, store.dir())?;
-        observer.privacy(account.as_ref().map(Account::status));
+        let judge = judge(config, best, store.dir(), &mut observer)?;
         let status = StatusHandle::new(observer, Arc::new(clock));
         let saver = Saver {
             dir: store.dir().to_owned(),
@@ -126,8 +123,7 @@ impl Setup {
             topology: strategy.topology(run.seed),
             peer_config: peer_config(config, peer, companions, pool, joins, evaluates),
             acquaintances,
-            best,
-            account,
+            judge,
             unit,
             supervisor,
             saver: Arc::new(saver),
@@ -167,20 +163,34 @@ impl Setup {
     }
 }
 
-/// The account of a run that promises privacy.
+fn parts(config: &Config, plan: &Plan, len: usize) -> Parts {
+    let mut parts = Parts::new(&config.strategy, plan, len);
+    parts.set_noise_key(random_bytes());
+    parts.ema = config.daemon.watch.ema;
+    parts
+}
+
+/// The judge, with an account where the run promises privacy.
 ///
 /// # Errors
-/// If it cannot be read, or is spent.
-fn account(strategy: &Strategy, dir: &Path) -> Result<Option<Account>, DaemonError> {
-    let Some(privacy) = strategy.aggregation().privacy() else {
-        return Ok(None);
+/// If the account cannot be read, or is spent.
+fn judge(
+    config: &Config,
+    best: Option<Best>,
+    dir: &Path,
+    observer: &mut Observer,
+) -> Result<Judge, DaemonError> {
+    let judge = Judge::new(&config.daemon.watch, best);
+    let Some(privacy) = config.strategy.aggregation().privacy() else {
+        return Ok(judge);
     };
     let account = Account::open(dir, privacy)?;
     if account.is_spent() {
         let status = account.status().sentence();
         return Err(DaemonError::PrivacySpent { status });
     }
-    Ok(Some(account))
+    observer.privacy(account.status());
+    Ok(judge.paying(account))
 }
 
 /// The plan of a configuration with this number of rounds. Beside the strategy, peers agree on the seed,

@@ -37,6 +37,15 @@ impl Driver {
         }
     }
 
+    /// Says what the promise of privacy costs in a run that begins with this many peers, if there is one.
+    pub(super) fn say_of_privacy(&self, peers: usize) {
+        if let Some(account) = &self.judge.account {
+            let plan = self.peer.plan();
+            let parameters = plan.fragments.iter().map(|it| it.len).sum();
+            self.note(&account.note(peers, parameters, plan.rounds));
+        }
+    }
+
     pub(super) fn read_links(&mut self) {
         self.console.links_read = Instant::now();
         let links = self.net.links();

@@ -203,7 +203,7 @@ pub(super) fn figures(view: &View<'_>, rows: &[Row], area: Rect, buffer: &mut Bu
         "saved round {}",
         known(me.saved_round, |r| r.to_string())
     ));
-    if let Some(privacy) = me.privacy {
+    if let Some(privacy) = swarm.privacy {
         let epsilon = privacy.epsilon.map(|epsilon| format!("{epsilon:.2}"));
         let of = known(privacy.budget, |budget| format!(" of {budget}"));
         figures.push(format!(

@@ -254,5 +254,5 @@ fn the_longest_wait_keeps_its_own_deadline() {
         deadline_s: 3.0,
     };
     assert_eq!(status.longest_wait, Some(expected));
-    assert_eq!(status.expired_waits, 1);
+    assert_eq!(status.unusual.expired_waits, 1);
 }

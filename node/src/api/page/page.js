@@ -158,7 +158,7 @@ function facts(swarm) {
   list("self", [
     ["Memory", known(me.rss_bytes, bytes)], ["Reachable", me.reachability || "–"],
     ["Saved round", known(me.saved_round, String)],
-    ...(me.privacy ? [privacy(me.privacy)] : []),
+    ...(swarm.privacy ? [privacy(swarm.privacy)] : []),
     ["Round predicted", cost("predicted")], ["Round measured", cost("measured")],
     ["Addresses", me.addresses.join(" ") || "–"],
   ]);

@@ -1,0 +1,87 @@
+//! Runs that promise privacy: the count of contributions survives kill -9, the run ends within its budget, and
+//! figures of a daemon's data do not leave it.
+
+use murmurate_tests::{Daemon, Settings, get, status, turn, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a wait may take on a busy machine.
+const WAIT: Duration = Duration::from_secs(60);
+
+fn settings() -> Settings {
+    Settings {
+        preset: "private-fedavg".to_owned(),
+        task: "hidden = 16\n[strategy.aggregation]\nclip = 0.1\nnoise = 30.0\nbudget = 2.0"
+            .to_owned(),
+        inner_steps: Some(60),
+        start_with: 2,
+        ..Settings::default()
+    }
+}
+
+/// Contributions by the file that a daemon keeps.
+fn counted(home: &Path) -> u64 {
+    let text = std::fs::read_to_string(home.join("privacy.json")).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    value["contributions"].as_u64().unwrap()
+}
+
+#[test]
+fn a_budget_survives_a_kill_and_ends_the_run_and_figures_stay_home() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let homes = ["one", "other"].map(|name| dir.path().join(name));
+    let mut one = Daemon::start(&turn, &settings(), &homes[0], &[]);
+    let (_, address, http) = one.listening();
+    let start = || Daemon::start(&turn, &settings().shard(1), &homes[1], &[&address]);
+    let mut other = start();
+    let (other_id, ..) = other.listening();
+    let seen = wait_until("what the other daemon says of its rounds", WAIT, || {
+        let swarm: Value = serde_json::from_str(&get(&http, "/api/v1/swarm")).ok()?;
+        let own = swarm["daemon"]["loss"].is_number();
+        let peers = swarm["peers"].as_array()?.iter();
+        let says = peers.filter(|it| it["peer"] == other_id.as_str());
+        let mut says = says.map(|it| it["says"].clone());
+        says.find(|it| own && it["inner_steps_per_s"].is_number())
+    });
+    assert!(
+        seen["loss"].is_null() && seen["accuracy"].is_null(),
+        "{seen}"
+    );
+
+    let before = counted(&homes[1]);
+    assert!(before >= 1);
+    other.signal(Signal::KILL);
+    drop(other);
+    let before = counted(&homes[1]).max(before);
+    let mut other = start();
+    let (.., other_http) = other.listening();
+    let privacy = wait_until("the account after a kill", WAIT, || {
+        let privacy = status(&other_http)["privacy"].clone();
+        privacy["contributions"].is_number().then_some(privacy)
+    });
+    assert!(
+        privacy["contributions"].as_u64().unwrap() >= before,
+        "{privacy}"
+    );
+    let allowed = privacy["contributions"].as_u64().unwrap() + privacy["left"].as_u64().unwrap();
+
+    for (daemon, home) in [(one, &homes[0]), (other, &homes[1])] {
+        let mut daemon = daemon;
+        daemon.notes("the budget is spent");
+        daemon.end().polite();
+        assert_eq!(
+            counted(home),
+            allowed,
+            "every contribution of the budget, and no more"
+        );
+    }
+    let refused = start().end();
+    assert!(
+        refused.failed().contains("strategy.aggregation.budget"),
+        "{refused:?}"
+    );
+    assert_eq!(counted(&homes[1]), allowed);
+}
