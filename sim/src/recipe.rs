@@ -173,8 +173,6 @@ impl<'a> Recipe<'a> {
             return Ok((Worker::Timing(timing), digests));
         }
         let trainer = trainer(self.scenario, self.factory, &self.strategy, index)?;
-        let fits = self.strategy.check_trainer(&*trainer);
-        fits.map_err(|error| SimError::Task(error.to_string()))?;
         let mut executor = Executor::new(trainer, self.parts(index), Box::new(Stopped));
         if let Some(Kept::Tensors(state)) = kept {
             let refused = |error: StateError| SimError::Checkpoint {
@@ -279,12 +277,14 @@ pub(crate) fn trainer(
     strategy: &Strategy,
     index: usize,
 ) -> Result<Box<dyn Trainer>, SimError> {
-    match &scenario.task {
+    let trainer = match &scenario.task {
         TaskSpec::Toy(task) => {
             let task = task.with_inner(*strategy.inner_kind());
-            Ok(task.build(index, scenario.peers, scenario.seed))
+            task.build(index, scenario.peers, scenario.seed)
         }
-        TaskSpec::Timing { .. } => Err(SimError::Task("timing has no trainer".to_owned())),
+        TaskSpec::Timing { .. } => {
+            return Err(SimError::Task("timing has no trainer".to_owned()));
+        }
         TaskSpec::Factory { kind, options } => {
             let (peers, seed) = (scenario.peers, scenario.seed);
             let request = TrainerRequest {
@@ -295,9 +295,11 @@ pub(crate) fn trainer(
                 inner: strategy.inner_kind(),
                 seed,
             };
-            factory.trainer(&request).map_err(SimError::Task)
+            factory.trainer(&request).map_err(SimError::Task)?
         }
-    }
+    };
+    let kept = strategy.trainer(trainer);
+    kept.map_err(|error| SimError::Task(error.to_string()))
 }
 
 /// What a machine knows of its site at its start; none where records name no sites.

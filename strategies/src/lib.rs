@@ -40,6 +40,7 @@ pub mod toy;
 
 mod block_feed;
 mod data_report;
+mod kept_back;
 mod layout;
 pub mod names;
 pub mod parameter;
@@ -48,5 +49,6 @@ mod trainer;
 pub use block_feed::BlockFeed;
 pub use data_report::DataReport;
 pub use island::{Island, IslandError, RANKS_MAX, Rank};
+pub use kept_back::{KeptBack, KeptBackError, kept_back};
 pub use layout::{Layout, TensorSpec};
 pub use trainer::{Gate, Proceed, StepControl, TrainError, TrainReport, Trainer};

@@ -1,9 +1,10 @@
 //! Runs that promise privacy: the count of contributions survives kill -9, the run ends within its budget, and
 //! figures of a daemon's data do not leave it.
 
-use murmurate_tests::{Daemon, Settings, get, status, turn, wait_until};
+use murmurate_tests::{Daemon, Settings, get, status, success, turn, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -84,4 +85,82 @@ fn a_budget_survives_a_kill_and_ends_the_run_and_figures_stay_home() {
         "{refused:?}"
     );
     assert_eq!(counted(&homes[1]), allowed);
+}
+
+/// The tensors of an exported model by name.
+fn exported(home: &Path) -> BTreeMap<String, Vec<u8>> {
+    let to = home.with_extension("safetensors");
+    let (home, file) = (home.to_str().unwrap(), to.to_str().unwrap());
+    success(
+        to.parent().unwrap(),
+        &["export", home, "--to", file, "--force"],
+    );
+    let bytes = std::fs::read(&to).unwrap();
+    let (length, rest) = bytes.split_first_chunk::<8>().unwrap();
+    let (header, values) = rest.split_at(u64::from_le_bytes(*length) as usize);
+    let header: BTreeMap<String, Value> = serde_json::from_slice(header).unwrap();
+    let tensors = header
+        .into_iter()
+        .filter(|(name, _)| name != "__metadata__");
+    let of = |value: &Value, at: usize| value["data_offsets"][at].as_u64().unwrap() as usize;
+    let own = tensors.map(|(name, it)| (name, values[of(&it, 0)..of(&it, 1)].to_vec()));
+    own.collect()
+}
+
+#[test]
+fn a_head_stays_with_its_daemon_over_a_kill_and_into_its_export() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        task: "hidden = 16\n[strategy.architecture]\nlocal = [\"output.*\"]".to_owned(),
+        save_every_s: 0.2,
+        start_with: 2,
+        stay: true,
+        ..Settings::default()
+    };
+    let homes = ["one", "other"].map(|name| dir.path().join(name));
+    let mut one = Daemon::start(&turn, &settings, &homes[0], &[]);
+    let (_, address, _) = one.listening();
+    let start = || Daemon::start(&turn, &settings.shard(1), &homes[1], &[&address]);
+    let mut other = start();
+    other.listening();
+    other.reaches(30);
+    wait_until("a checkpoint", WAIT, || {
+        homes[1].join("checkpoint.json").exists().then_some(())
+    });
+    other.signal(Signal::KILL);
+    drop(other);
+    let saved = exported(&homes[1]);
+    let mut other = start();
+    other.listening();
+    let round = other.reaches(31).round;
+    one.reaches(round);
+    for daemon in [one, other] {
+        daemon.interrupt().polite();
+    }
+    let [one, other] = [0, 1].map(|at| exported(&homes[at]));
+    assert_eq!(
+        saved.keys().collect::<Vec<_>>(),
+        other.keys().collect::<Vec<_>>()
+    );
+    assert_ne!(one["output.weight"], other["output.weight"]);
+    // A head that had begun again would be as it was at the start, before thirty rounds.
+    let far = |from: &[u8], to: &[u8]| {
+        let pairs = floats(from).into_iter().zip(floats(to));
+        pairs
+            .map(|(a, b)| f64::from(a - b).powi(2))
+            .sum::<f64>()
+            .sqrt()
+    };
+    let moved = far(&saved["output.weight"], &other["output.weight"]);
+    let apart = far(&one["output.weight"], &other["output.weight"]);
+    assert!(
+        moved < apart,
+        "{moved} since the kill, {apart} from the other daemon's"
+    );
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    let fours = bytes.as_chunks::<4>().0.iter();
+    fours.map(|four| f32::from_le_bytes(*four)).collect()
 }

@@ -9,11 +9,12 @@ use murmurate_node::config::{Config, Overrides};
 use murmurate_node::store::tensors::TensorReader;
 use murmurate_node::store::{Best, Buffer, Checkpoint, Manifest, StoreError, buffers_of};
 use murmurate_node::unit::Unit;
-use murmurate_strategies::Layout;
+use murmurate_strategies::{Layout, TensorSpec, kept_back};
 use murmurate_tasks::config::{DataSource, Objective};
 use murmurate_tasks::data::Shards;
 use murmurate_tasks::{DeviceChoice, ExtraTensor, Generator, Sampling, TaskConfig};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use toml::{Table, Value};
 
 pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<()> {
@@ -210,13 +211,17 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
     if args.to.exists() && !args.force {
         bail!("--to: {to} exists already; give another name, or --force to replace it");
     }
-    let (manifest, round, parameters, buffers) = read(args)?;
+    let (manifest, round, mut parameters, beside) = read(args)?;
+    let Beside { local, buffers } = beside;
     let layout = Layout::new(
         manifest
             .tensors
             .iter()
-            .map(|t| (t.name.clone(), t.shape.clone())),
+            .map(|t| (t.name.clone(), t.shape.clone()))
+            .chain(local.iter().map(|(t, _)| (t.name.clone(), t.shape.clone()))),
     );
+    let own: usize = local.iter().map(|(_, values)| values.len()).sum();
+    parameters.extend(local.into_iter().flat_map(|(_, values)| values));
     let checkpoint = args.dir.join("checkpoint.json");
     let config = Config::from_text(&checkpoint, &manifest.config, &Overrides::default())?;
     match &config.task {
@@ -238,10 +243,13 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
             murmurate_tasks::write_model_with(&args.to, model, &extra, &about)?;
         }
     }
-    let beside = match buffers.len() {
-        0 => String::new(),
-        count => format!(" and {count} buffers of this daemon"),
-    };
+    let mut beside = String::new();
+    if own > 0 {
+        beside = format!(", {own} of them this daemon's own,");
+    }
+    if !buffers.is_empty() {
+        let _ = write!(beside, " and {} buffers of this daemon", buffers.len());
+    }
     out::line(format_args!(
         "wrote {} parameters of round {round}{beside} to {to}",
         parameters.len()
@@ -267,8 +275,17 @@ fn described(task: &TaskConfig) -> anyhow::Result<String> {
     Ok(toml::to_string(&file)?)
 }
 
-/// The manifest, the parameters with their round, and the buffers beside them.
-type Model = (Manifest, u64, Vec<f32>, Vec<Buffer>);
+/// The manifest, the parameters with their round, and the values beside them.
+type Model = (Manifest, u64, Vec<f32>, Beside);
+
+/// Values of a checkpoint that no other daemon has.
+#[derive(Default)]
+struct Beside {
+    /// Tensors that stay with the daemon.
+    local: Vec<(TensorSpec, Vec<f32>)>,
+    /// Buffers of a module.
+    buffers: Vec<Buffer>,
+}
 
 fn read(args: &ExportArgs) -> anyhow::Result<Model> {
     match read_once(args) {
@@ -303,7 +320,14 @@ fn read_once(args: &ExportArgs) -> anyhow::Result<Model> {
             if !buffers_of(&checkpoint)?.is_empty() {
                 out::tell("the buffers of the best round are not kept: the file has none");
             }
-            return Ok((manifest, round, parameters, Vec::new()));
+            let local = kept_back(&checkpoint)?;
+            if !local.is_empty() {
+                out::tell(
+                    "the tensors of `architecture.local` are those of the last checkpoint, not of the best round",
+                );
+            }
+            let buffers = Vec::new();
+            return Ok((manifest, round, parameters, Beside { local, buffers }));
         }
     };
     let mut parameters = vec![0.0; checkpoint.len()];
@@ -314,7 +338,11 @@ fn read_once(args: &ExportArgs) -> anyhow::Result<Model> {
         );
     }
     let round = manifest.round;
-    Ok((manifest, round, parameters, buffers_of(&checkpoint)?))
+    let beside = Beside {
+        local: kept_back(&checkpoint)?,
+        buffers: buffers_of(&checkpoint)?,
+    };
+    Ok((manifest, round, parameters, beside))
 }
 
 pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<()> {

@@ -68,7 +68,7 @@ impl Setup {
             supervisor,
             evaluates,
         } = make(config)?;
-        strategy.check_trainer(&*trainer)?;
+        let trainer = strategy.trainer(trainer)?;
         let layout = Arc::new(trainer.layout().clone());
         let (frozen, pool) = (trainer.frozen(), trainer.pool());
         let plan_of = |rounds| plan(config, &layout, frozen, rounds);

@@ -1,6 +1,8 @@
 //! The `[architecture]` table: exchange, schedule, contribution and topology. Each key of a method
 //! is read by the chosen method that has it; a key that no chosen method has is refused.
 
+use super::error::refuse;
+use super::rates::PATTERNS_MAX;
 use super::registry::{CONTRIBUTIONS, EXCHANGES, TOPOLOGIES};
 use super::strategy::Architecture;
 use super::tables::{Architecture as Table, Tables};
@@ -68,8 +70,29 @@ pub(super) fn read(tables: &Tables) -> Result<Architecture, StrategyError> {
         contribution: contribution.map_or(spec.contribution, |(_, kind)| *kind),
         topology,
         rate: chosen.rate,
+        local: local(table, contribution.map(|(_, kind)| *kind))?,
         parts: chosen.parts,
     })
+}
+
+/// The patterns of names of tensors that do not travel.
+fn local(table: &Table, sent: Option<Contribution>) -> Result<Vec<String>, StrategyError> {
+    const KEY: &str = "architecture.local";
+    let patterns = table.local.clone().unwrap_or_default();
+    refuse(
+        !patterns.is_empty() && sent == Some(Contribution::Gradient),
+        KEY,
+        "peers that exchange gradients step with the mean of these, and nothing would step what stays",
+        "leave it out, or use contribution = \"delta\"",
+    )?;
+    if patterns.len() > PATTERNS_MAX {
+        return Err(StrategyError::Range {
+            key: KEY.to_owned(),
+            found: format!("a list of {} patterns", patterns.len()),
+            needed: "a list of at most 64 patterns".to_owned(),
+        });
+    }
+    Ok(patterns)
 }
 
 /// The keys of methods for which `has` holds.
@@ -97,6 +120,7 @@ impl Tables {
         let table = &mut self.architecture;
         table.exchange = Some(methods::of(of.kind).name.to_owned());
         table.contribution = Some(contribution_name(of.contribution).to_owned());
+        table.local = (!of.local.is_empty()).then(|| of.local.clone());
         if let Some(kind) = &of.topology {
             table.topology = Some(kind.name().to_owned());
             table.parameters.extend(kind.to_table());

@@ -1,5 +1,6 @@
 //! Errors of a configuration that is no strategy: one line each, with the key and what to do.
 
+use crate::KeptBackError;
 use crate::parameter::ParameterError;
 use murmurate_protocol::PlanError;
 
@@ -7,6 +8,9 @@ use murmurate_protocol::PlanError;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StrategyError {
+    /// Tensors cannot stay with a peer.
+    #[error(transparent)]
+    KeptBack(#[from] KeptBackError),
     /// Not TOML.
     #[error("line {line}: {message}")]
     Syntax {

@@ -11,8 +11,8 @@ use crate::parameter::{self, Parameters};
 
 const KEY: &str = "inner.schedule";
 
-/// The most patterns of `inner.no_decay`: more are better written as one.
-const PATTERNS_MAX: usize = 64;
+/// The most patterns of `inner.no_decay` and of `architecture.local`: more are better written as one.
+pub(super) const PATTERNS_MAX: usize = 64;
 
 /// The names of all keys of schedules.
 pub(super) fn parameter_names() -> Vec<&'static str> {

@@ -12,7 +12,7 @@ use crate::executor::{Blend, CenterRule};
 use crate::inner::{InnerKind, InnerOptimizer, RateSchedule};
 use crate::outer::{OuterKind, StatePrecision, StoredOuter};
 use crate::topology::TopologyKind;
-use crate::{Layout, Trainer};
+use crate::{KeptBack, Layout, Trainer};
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{
     Contribution, DeadlinePlan, ExchangeKind, Grouping, LinkTable, OverlapPlan, Round, Schedule,
@@ -69,6 +69,8 @@ pub(super) struct Architecture {
     pub(super) contribution: Contribution,
     pub(super) topology: Option<TopologyKind>,
     pub(super) rate: Option<f64>,
+    /// Patterns of names of tensors that do not travel.
+    pub(super) local: Vec<String>,
     /// Parts of a fragment that owners share by their lines; zero where each owns a shard.
     pub(super) parts: u16,
 }
@@ -319,23 +321,27 @@ impl Strategy {
         self.overlap.plan
     }
 
-    /// Set where the configuration cuts the parameters into fragments.
-    pub(super) fn is_cut(&self) -> bool {
-        self.overlap.is_cut()
-    }
-
-    /// Refuses a trainer that cannot do what the strategy needs.
+    /// The trainer as the others know it: without the tensors that stay with this peer.
     ///
     /// # Errors
-    /// When contributions are scored and the trainer has no held sample.
-    pub fn check_trainer(&self, trainer: &dyn Trainer) -> Result<(), StrategyError> {
+    /// When contributions are scored and the trainer has no held sample; when a pattern of `architecture.local`
+    /// names no tensor of it, or all stay.
+    pub fn trainer(&self, trainer: Box<dyn Trainer>) -> Result<Box<dyn Trainer>, StrategyError> {
         refuse(
             self.aggregation().scoring().is_some() && !trainer.holds_a_sample(),
             "aggregation.rule",
             "this trainer cannot evaluate, and members score contributions by their loss",
             "give it held-out data or an evaluation, or use rule = \"centered-clip\"",
         )?;
-        Ok(())
+        match &self.architecture.local[..] {
+            [] => Ok(trainer),
+            local => Ok(Box::new(KeptBack::new(trainer, local, self.no_decay())?)),
+        }
+    }
+
+    /// Set where the configuration cuts the parameters into fragments.
+    pub(super) fn is_cut(&self) -> bool {
+        self.overlap.is_cut()
     }
 
     /// What the trainer makes of a result that comes while it trains.

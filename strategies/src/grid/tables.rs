@@ -51,6 +51,8 @@ pub(super) struct Architecture {
     pub(super) schedule: Option<String>,
     pub(super) contribution: Option<String>,
     pub(super) topology: Option<String>,
+    /// Patterns of names of tensors that do not travel.
+    pub(super) local: Option<Vec<String>>,
     /// Measured links, for a schedule that is found for them.
     pub(super) link_mbit: Option<toml::Value>,
     /// Keys of the exchange, the topology and the schedule.

@@ -124,6 +124,8 @@ impl Strategy {
     /// Removes keys that say what every plan had before there were such keys, so that the hash of those
     /// plans stays.
     fn leave_out_usual(&self, tables: &mut Tables) {
+        // Peers must have the same tensors that travel, and the layout says which.
+        tables.architecture.local = None;
         let architecture = &mut tables.architecture.parameters;
         if self.parts() == 0 {
             architecture.remove("parts");
