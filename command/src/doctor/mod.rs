@@ -65,7 +65,11 @@ pub(crate) fn examine(
         }
         found.push(settings::pages(config));
     }
-    found.extend(reach::reach(&subject.joins())?);
+    let proxy = subject
+        .config
+        .as_ref()
+        .and_then(|it| it.network.proxy.as_ref());
+    found.extend(reach::reach(&subject.joins(), proxy)?);
     let report = Report::new(subject.dir.display().to_string(), found);
     if let Some(file) = bundle {
         bundle::write(&subject, &report, file)?;

@@ -8,7 +8,7 @@ use libp2p::multiaddr::Protocol;
 use murmurate_net::free::{Wire, probe};
 use murmurate_node::bulk::{BulkLimits, NoStore};
 use murmurate_node::config::Config;
-use murmurate_node::net::{GateError, Membership, NetConfig, NetEvent, from_libp2p, start};
+use murmurate_node::net::{GateError, Membership, NetConfig, NetEvent, Proxy, from_libp2p, start};
 use murmurate_node::ports::socket_of;
 use murmurate_protocol::RunId;
 use std::io::ErrorKind;
@@ -41,8 +41,11 @@ enum Answer {
     None(String),
 }
 
-/// Tries every address.
-pub(super) fn reach(addresses: &[Multiaddr]) -> anyhow::Result<Vec<Finding>> {
+/// Tries every address, over TCP through the proxy if there is one.
+pub(super) fn reach(
+    addresses: &[Multiaddr],
+    proxy: Option<&Proxy>,
+) -> anyhow::Result<Vec<Finding>> {
     if addresses.is_empty() {
         return Ok(Vec::new());
     }
@@ -53,7 +56,8 @@ pub(super) fn reach(addresses: &[Multiaddr]) -> anyhow::Result<Vec<Finding>> {
     let found = runtime.block_on(async {
         let mut tasks = JoinSet::new();
         for (place, address) in addresses.iter().take(ADDRESSES_MAX).cloned().enumerate() {
-            tasks.spawn(async move { (place, one(&address).await) });
+            let proxy = proxy.cloned();
+            tasks.spawn(async move { (place, one(&address, proxy.as_ref()).await) });
         }
         let mut found = tasks.join_all().await;
         found.sort_by_key(|(place, _)| *place);
@@ -63,7 +67,7 @@ pub(super) fn reach(addresses: &[Multiaddr]) -> anyhow::Result<Vec<Finding>> {
     Ok(found)
 }
 
-async fn one(address: &Multiaddr) -> Finding {
+async fn one(address: &Multiaddr, proxy: Option<&Proxy>) -> Finding {
     let known = match name_of(address) {
         None => socket_of(address),
         Some((name, wire, port)) => match looked_up(&name).await {
@@ -78,10 +82,10 @@ async fn one(address: &Multiaddr) -> Finding {
             }
         },
     };
-    let mut answer = dial(address).await;
+    let mut answer = dial(address, proxy).await;
     let mut tcp = false;
     if let (Answer::None(_), Some((Wire::Udp, at))) = (&answer, known) {
-        tcp = dial(&over_tcp(at)).await == Answer::Daemon;
+        tcp = dial(&over_tcp(at), proxy).await == Answer::Daemon;
         if !tcp && connects(at).await {
             let port = at.port();
             answer = Answer::None(format!("what listens on TCP {port} there is no daemon"));
@@ -167,7 +171,7 @@ async fn connects(at: SocketAddr) -> bool {
 }
 
 /// Dials an address with a new identity, as a member of a run that no other daemon is in.
-async fn dial(address: &Multiaddr) -> Answer {
+async fn dial(address: &Multiaddr, proxy: Option<&Proxy>) -> Answer {
     let identity = Keypair::generate_ed25519();
     let me = identity.public().to_peer_id();
     let Some(me) = from_libp2p(&me) else {
@@ -176,6 +180,7 @@ async fn dial(address: &Multiaddr) -> Answer {
     let run = RunId::from_bytes(*me.as_bytes());
     let mut config = NetConfig::new(identity, Arc::new(Membership::open(run, me)));
     config.join = vec![address.clone()];
+    config.proxy = proxy.cloned();
     let (net, mut events) = match start(config, Arc::new(NoStore), BulkLimits::default()) {
         Ok(started) => started,
         Err(error) => return Answer::None(error.to_string()),

@@ -46,7 +46,7 @@ pub struct Swarm {
 }
 
 /// Sums over all daemons, this one included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
     /// Daemons that are there: this one, those that it is linked with, and those whose vitals are fresh.
@@ -55,6 +55,28 @@ pub struct Totals {
     pub counted: usize,
     /// Inner steps per second, in the words of each; `None` if none of them says.
     pub inner_steps_per_s: Option<f64>,
+    /// Accuracies on the held-out data of each daemon, in the words of each, if two or more say one.
+    pub accuracy: Option<Spread>,
+}
+
+/// A figure of several daemons, each on data of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spread {
+    /// Daemons that say it.
+    pub daemons: usize,
+    /// Their mean, each counting alike.
+    pub mean: f64,
+    /// Standard deviation between them.
+    pub deviation: f64,
+    /// The highest.
+    pub best: f64,
+    /// The daemon that says it.
+    pub best_peer: String,
+    /// The lowest.
+    pub worst: f64,
+    /// The daemon that says it.
+    pub worst_peer: String,
 }
 
 /// A goal, and how far it is.
@@ -282,11 +304,40 @@ impl Totals {
             says.claim.inner_steps_per_s.map(f64::from)
         });
         let rates: Vec<f64> = own.into_iter().chain(others).collect();
+        let found = me.evaluation.and_then(|found| found.accuracy);
+        let own = found.map(|accuracy| (accuracy, me.peer.as_str()));
+        let others = peers.iter().filter(there).filter_map(|peer| {
+            let accuracy = peer.says_now()?.claim.accuracy?;
+            Some((f64::from(accuracy), peer.peer.as_str()))
+        });
+        let accuracies: Vec<_> = own.into_iter().chain(others).collect();
         Self {
+            accuracy: Spread::of(&accuracies),
             daemons: 1 + peers.iter().filter(there).count(),
             counted: rates.len(),
             inner_steps_per_s: (!rates.is_empty()).then(|| rates.iter().sum()),
         }
+    }
+}
+
+impl Spread {
+    /// The spread of at least two figures, each with its daemon.
+    fn of(figures: &[(f64, &str)]) -> Option<Self> {
+        let by_figure = |a: &&(f64, &str), b: &&(f64, &str)| a.0.total_cmp(&b.0);
+        let best = figures.iter().max_by(by_figure)?;
+        let worst = figures.iter().min_by(by_figure)?;
+        let count = figures.len() as f64;
+        let mean = figures.iter().map(|(value, _)| value).sum::<f64>() / count;
+        let squares = figures.iter().map(|(value, _)| (value - mean).powi(2));
+        (figures.len() > 1).then(|| Self {
+            daemons: figures.len(),
+            mean,
+            deviation: (squares.sum::<f64>() / count).sqrt(),
+            best: best.0,
+            best_peer: best.1.to_owned(),
+            worst: worst.0,
+            worst_peer: worst.1.to_owned(),
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use super::raw::{RawConfig, RawRate};
 use super::trainers::{check_attached, island};
 use super::watch::watch;
 use super::{Config, ConfigError, DaemonConfig, NetworkConfig, RunConfig};
+use crate::net::Proxy;
 use murmurate_net::congestion::Limits;
 use murmurate_protocol::Site;
 use murmurate_protocol::limits::SITE_BYTES_MAX;
@@ -107,6 +108,8 @@ fn checked(table: &Table) -> Result<Config, Wrong> {
     raw.task = Some(as_table(&task)?);
     raw.strategy =
         Some(toml::from_str(&strategy.to_toml()).map_err(|e| Wrong::new("strategy", e.message()))?);
+    // Without the password.
+    raw.network.proxy = network.proxy.as_ref().map(Proxy::to_string);
     let effective = toml::to_string(&raw)
         .map_err(|e| Wrong::new("", format!("cannot be written as TOML: {e}")))?;
     Ok(Config {
@@ -203,6 +206,7 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
             Wrong::new("network.bulk", message)
         })?,
         bulk_port: raw.network.bulk_port,
+        proxy: raw.network.proxy.as_deref().map(proxy).transpose()?,
         payload_max: payload_max(raw.network.payload_max)?,
         wire: wire(raw.network.wire_versions)?,
         site: raw.network.site.as_deref().map(site).transpose()?,
@@ -224,6 +228,14 @@ fn payload_max(bytes: Option<u16>) -> Result<Option<u16>, Wrong> {
         }
         fits => Ok(fits),
     }
+}
+
+/// The value may hold a password, so a message does not repeat it.
+fn proxy(text: &str) -> Result<Proxy, Wrong> {
+    text.parse().map_err(|needed| {
+        let message = format!("`network.proxy` cannot be read: {needed}");
+        Wrong::new("network.proxy", message)
+    })
 }
 
 fn wire(versions: Option<[u8; 2]>) -> Result<WireVersions, Wrong> {

@@ -17,6 +17,7 @@ pub use template::{Replace, write_template};
 pub(crate) use trainers::IslandConfig;
 pub(crate) use watch::{WatchConfig, as_share};
 
+use crate::net::Proxy;
 use libp2p::Multiaddr;
 use murmurate_net::congestion::{Congestion, Limits};
 use murmurate_net::tcp::BulkChoice;
@@ -104,6 +105,8 @@ pub struct NetworkConfig {
     pub bulk: BulkChoice,
     /// TCP port of bulk over TLS; `None` takes the number of the UDP port.
     pub bulk_port: Option<u16>,
+    /// Through which TCP connections to other machines go.
+    pub proxy: Option<Proxy>,
     /// The largest UDP payload that is tried; `None` leaves it to the route.
     pub payload_max: Option<u16>,
     /// The versions of the wire that it speaks.

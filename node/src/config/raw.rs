@@ -90,6 +90,8 @@ pub(super) struct RawNetwork {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) bulk_port: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) proxy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) payload_max: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) wire_versions: Option<[u8; 2]>,
@@ -114,6 +116,7 @@ impl Default for RawNetwork {
             congestion: "bbr3".to_owned(),
             bulk: "auto".to_owned(),
             bulk_port: None,
+            proxy: None,
             payload_max: None,
             wire_versions: None,
             site: None,

@@ -223,7 +223,7 @@ async fn drive(
         pending: VecDeque::new(),
     };
     driver.say_at_the_start(&notes);
-    driver.say_of_privacy(config.run.start_with);
+    driver.say_what_to_expect(&config);
     if observes {
         driver.feed(Input::Observes(me));
     }

@@ -232,8 +232,8 @@ pub(super) fn network_config(
     net.relay = config.network.relay;
     net.carry_links = config.network.carry_links;
     net.congestion = config.network.congestion;
-    net.bulk = config.network.bulk;
-    net.bulk_port = config.network.bulk_port;
+    net.bulk = (config.network.bulk, config.network.bulk_port);
+    net.proxy.clone_from(&config.network.proxy);
     net.payload_max = config.network.payload_max;
     net.wire = config.network.wire;
     net.max_rate.set(config.network.max_rate);

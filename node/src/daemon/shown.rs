@@ -10,6 +10,7 @@ use crate::api::{
     Clock, ControlStatus, ELSEWHERE, Facts, LinkStatus, ONE_IDENTITY, SAME_DATA_ACTION, Traffic,
     TransferStatus, trains_the_same,
 };
+use crate::config::Config;
 use crate::events::Kind;
 use crate::metrics::Metrics;
 use crate::net::Path;
@@ -37,12 +38,19 @@ impl Driver {
         }
     }
 
-    /// Says what the promise of privacy costs in a run that begins with this many peers, if there is one.
-    pub(super) fn say_of_privacy(&self, peers: usize) {
+    /// Says what a promise of privacy costs in this run, and which way connections go, where the configuration asks
+    /// for something.
+    pub(super) fn say_what_to_expect(&self, config: &Config) {
+        if let Some(proxy) = &config.network.proxy {
+            self.note(&format!(
+                "TCP connections to other machines go through the proxy {proxy}; where UDP gets out, QUIC goes \
+                 without it"
+            ));
+        }
         if let Some(account) = &self.judge.account {
             let plan = self.peer.plan();
             let parameters = plan.fragments.iter().map(|it| it.len).sum();
-            self.note(&account.note(peers, parameters, plan.rounds));
+            self.note(&account.note(config.run.start_with, parameters, plan.rounds));
         }
     }
 

@@ -3,6 +3,7 @@
 use super::unproven::{Bounded, Unproven};
 use crate::net::gate::{Gated, Members};
 use crate::net::nat::{self, Behaviours};
+use crate::net::proxy::Tcp;
 use crate::net::quic::{HANDSHAKE_WAIT, STREAMS_PER_CONNECTION_MAX};
 use crate::net::streams::Streams;
 use crate::net::wiretap::Wiretap;
@@ -100,7 +101,7 @@ fn transport(
         .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
     let relayed = Bounded::new(relayed.boxed(), places);
     let limits = allowances.clone();
-    let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true))
+    let tcp = Tcp::new(tcp::Config::default().nodelay(true), config.proxy.clone())
         .map(move |socket, point| limits.limit(socket, &point))
         .upgrade(Version::V1Lazy)
         .authenticate(noise)

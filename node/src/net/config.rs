@@ -1,7 +1,7 @@
 //! Configuration of the network, and the errors of its start.
 
 use crate::descriptors::TooFew;
-use crate::net::Membership;
+use crate::net::{Membership, Proxy};
 use crate::ports::Ports;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
@@ -44,10 +44,11 @@ pub struct NetConfig {
     pub keep_alive: Duration,
     /// The congestion control of QUIC.
     pub congestion: Congestion,
-    /// How bulk streams travel.
-    pub bulk: BulkChoice,
-    /// TCP port of bulk over TLS; `None` takes the number of the UDP port if that is free.
-    pub bulk_port: Option<u16>,
+    /// How bulk streams travel, and the TCP port of bulk over TLS: `None` takes the number of the UDP port if that is
+    /// free.
+    pub bulk: (BulkChoice, Option<u16>),
+    /// Through which TCP connections to other machines go.
+    pub proxy: Option<Proxy>,
     /// The largest UDP payload that is tried; `None` leaves it to the route.
     pub payload_max: Option<u16>,
     /// What this peer's record says of its place in the network at the start.
@@ -76,8 +77,8 @@ impl NetConfig {
             idle: Duration::from_secs(5),
             keep_alive: Duration::from_secs(1),
             congestion: Congestion::default(),
-            bulk: BulkChoice::default(),
-            bulk_port: None,
+            bulk: (BulkChoice::default(), None),
+            proxy: None,
             payload_max: None,
             locality: Locality::default(),
             wire: WireVersions::OURS,

@@ -61,7 +61,7 @@ pub(super) fn tcp_endpoint(
     config: &NetConfig,
     places: Places,
 ) -> Result<Option<tcp::Endpoint>, NetError> {
-    if config.bulk == BulkChoice::Quic {
+    if config.bulk.0 == BulkChoice::Quic {
         return Ok(None);
     }
     // A token is given only to peers that have a bulk connection over QUIC.

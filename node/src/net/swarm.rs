@@ -100,7 +100,7 @@ impl Network {
         let (unproven, members) = (Unproven::new()?, Members::default());
         let (quic, transport) = quic::endpoint(&config, members.clone())?;
         let tcp = quic::tcp_endpoint(&config, unproven.places)?;
-        let ways = Ways::new((config.bulk, config.bulk_port), tcp, words.clone());
+        let ways = Ways::new(config.bulk, tcp, words.clone());
         let opener = Opener { network: words };
         let paths = Paths::new(quic.clone(), opener.clone(), ways);
         let meters = Arc::<LinkMeters>::default();

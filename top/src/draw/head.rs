@@ -2,10 +2,11 @@
 
 use super::frame::{Origin, View, flowed, wrapped};
 use crate::column::{accuracy, known};
+use crate::picture::Picture;
 use crate::row::{PeerState, Row};
 use crate::theme::Tone;
 use murmurate_node::api::words::{percent, short, time};
-use murmurate_node::api::{Answer, DaemonView};
+use murmurate_node::api::{Answer, DaemonView, PrivacyStatus, Swarm};
 use murmurate_node::events::utc;
 use murmurate_node::progress::bytes;
 use ratatui::buffer::Buffer;
@@ -203,22 +204,37 @@ pub(super) fn figures(view: &View<'_>, rows: &[Row], area: Rect, buffer: &mut Bu
         "saved round {}",
         known(me.saved_round, |r| r.to_string())
     ));
-    if let Some(privacy) = swarm.privacy {
-        let epsilon = privacy.epsilon.map(|epsilon| format!("{epsilon:.2}"));
-        let of = known(privacy.budget, |budget| format!(" of {budget}"));
-        figures.push(format!(
-            "privacy epsilon {}{}",
-            known(epsilon, |it| it),
-            if privacy.budget.is_some() {
-                of
-            } else {
-                String::new()
-            }
-        ));
-    }
+    figures.extend(sites(view.picture, swarm));
+    figures.extend(swarm.privacy.map(epsilon));
     let lines = flowed(&figures, area.width, area.height);
     let lines: Vec<Line<'_>> = lines.into_iter().map(Line::raw).collect();
     Paragraph::new(lines).render(area, buffer);
+}
+
+/// The accuracies of all daemons, where they differ.
+fn sites(picture: &Picture, swarm: &Swarm) -> Option<String> {
+    let all = swarm.totals.accuracy.as_ref();
+    let all = all.filter(|all| all.best > all.worst)?;
+    let name = |peer: &str| picture.name(peer);
+    Some(format!(
+        "accuracy of {} daemons {:.3} ± {:.3}, {:.3} ({}) to {:.3} ({})",
+        all.daemons,
+        all.mean,
+        all.deviation,
+        all.worst,
+        name(&all.worst_peer),
+        all.best,
+        name(&all.best_peer)
+    ))
+}
+
+/// Epsilon of this daemon's contributions.
+fn epsilon(privacy: PrivacyStatus) -> String {
+    let epsilon = known(privacy.epsilon, |epsilon| format!("{epsilon:.2}"));
+    match privacy.budget {
+        Some(budget) => format!("privacy epsilon {epsilon} of {budget}"),
+        None => format!("privacy epsilon {epsilon}"),
+    }
 }
 
 /// Figures of an evaluation on held-out data, in the unit of the task.

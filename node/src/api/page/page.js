@@ -128,6 +128,12 @@ function goal(it) {
   return ["Goal: " + parts.join(", "), when, "goal"];
 }
 
+// The accuracies of all daemons that say one, each on its own data.
+function sites(it) {
+  const one = (peer, value) => `${accuracy(value)} (${label(peer)})`;
+  return [`Accuracy of ${count(it.daemons, "daemon")}`, `${accuracy(it.mean)} ± ${accuracy(it.deviation)}, from ${one(it.worst_peer, it.worst)} to ${one(it.best_peer, it.best)}`, "sites"];
+}
+
 // What contributions have cost of the privacy of this daemon's data.
 function privacy(it) {
   const left = known(it.left, (left) => `, ${count(left, "contribution")} left`).replace("–", "");
@@ -152,6 +158,7 @@ function facts(swarm) {
     ["Held-out loss", known(found.loss, fixed(3))],
     ...(me.bytes_per_token ? [["Perplexity", known(found.perplexity, fixed(2))], ["Bits per byte", known(found.bits_per_byte, fixed(3))]]
       : [["Accuracy", known(found.accuracy, accuracy)]]),
+    ...(totals.accuracy && totals.accuracy.best > totals.accuracy.worst ? [sites(totals.accuracy)] : []),
     ["Bytes an hour", known(measured && measured.bytes_per_hour, bytes)],
   ]);
   const cost = (of) => (swarm[of] ? `${time(swarm[of].round_s)}, ${bytes(swarm[of].bytes_sent)}` : "–");

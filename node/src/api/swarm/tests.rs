@@ -91,6 +91,7 @@ fn claims_are_beside_what_is_known_and_turn_stale() {
         daemons: 3,
         counted: 3,
         inner_steps_per_s: Some(10.0),
+        accuracy: Spread::of(&[(0.5, &bob.peer), (0.5, &dave.peer)]),
     };
     assert_eq!(fresh.totals, totals);
     let later = swarm(114.5, &all, Target::default());
@@ -100,8 +101,23 @@ fn claims_are_beside_what_is_known_and_turn_stale() {
         daemons: 2,
         counted: 1,
         inner_steps_per_s: Some(2.0),
+        accuracy: None,
     };
     assert_eq!(later.totals, only_here, "a stale claim is in no sum");
+}
+
+#[test]
+fn accuracies_of_sites_have_a_best_and_a_worst() {
+    let of = |figures: &[(f64, &str)]| Spread::of(figures);
+    assert_eq!(of(&[]), None);
+    assert_eq!(of(&[(0.5, "a")]), None, "one is no spread");
+    let spread = of(&[(0.9, "a"), (0.6, "b"), (0.6, "c")]).unwrap();
+    let (best, worst) = (&*spread.best_peer, &*spread.worst_peer);
+    assert_eq!((spread.daemons, best, worst), (3, "a", "b"));
+    assert_eq!((spread.best, spread.worst), (0.9, 0.6));
+    assert!(
+        (spread.mean - 0.7).abs() < 1e-12 && (spread.deviation - 0.02_f64.sqrt()).abs() < 1e-12
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use murmurate_net::tcp::BulkChoice;
 async fn choosing(bulk: BulkChoice) -> Side {
     let mut config = open_config(Keypair::generate_ed25519());
     config.listen = vec!["/ip4/127.0.0.1/udp/0/quic-v1".parse().unwrap()];
-    config.bulk = bulk;
+    config.bulk.0 = bulk;
     started(config, TestStore::default()).await
 }
 
