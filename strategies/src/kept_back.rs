@@ -22,10 +22,10 @@ const LIST: &str = "trainer.local";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeptBackError {
     /// A pattern names none of them.
-    #[error(
-        "`architecture.local`: no tensor's name fits `{pattern}`; a tensor of this model is `{example}`"
-    )]
+    #[error("`{key}`: no tensor's name fits `{pattern}`; a tensor of this model is `{example}`")]
     NoTensor {
+        /// The key of the pattern.
+        key: &'static str,
         /// The pattern.
         pattern: String,
         /// A name.
@@ -100,7 +100,7 @@ impl KeptBack {
     /// one of `no_decay` have no weight decay, wherever they are.
     ///
     /// # Errors
-    /// If a pattern of `local` names no tensor, or all of them stay.
+    /// If a pattern names no tensor, or all of them stay.
     pub fn new(
         inner: Box<dyn Trainer>,
         local: &[String],
@@ -108,15 +108,17 @@ impl KeptBack {
     ) -> Result<Self, KeptBackError> {
         let tensors = inner.layout().tensors().to_vec();
         let any = |patterns: &[String], name: &str| patterns.iter().any(|it| fits(it, name));
-        let idle = local
-            .iter()
-            .find(|pattern| !tensors.iter().any(|tensor| fits(pattern, &tensor.name)));
-        if let Some(pattern) = idle {
-            let example = tensors.last().map_or("none", |tensor| &tensor.name);
-            return Err(KeptBackError::NoTensor {
-                pattern: pattern.clone(),
-                example: example.to_owned(),
-            });
+        for (key, patterns) in [("architecture.local", local), ("inner.no_decay", no_decay)] {
+            let fits_none =
+                |pattern: &&String| !tensors.iter().any(|tensor| fits(pattern, &tensor.name));
+            if let Some(pattern) = patterns.iter().find(fits_none) {
+                let example = tensors.last().map_or("none", |tensor| &tensor.name);
+                return Err(KeptBackError::NoTensor {
+                    key,
+                    pattern: pattern.clone(),
+                    example: example.to_owned(),
+                });
+            }
         }
         let undecayed = tensors.iter().filter(|tensor| any(no_decay, &tensor.name));
         let undecayed = undecayed.map(TensorSpec::range).collect();

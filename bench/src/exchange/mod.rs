@@ -113,6 +113,7 @@ impl ExchangeOptions {
              [strategy]\npreset = {preset:?}\n\
              [strategy.synchronization]\ninner_steps = 1\n\
              {codec}\
+             [shards]\nkind = \"own\"\n\
              [network]\nbulk = \"{bulk}\"\n{own}{network}\njoin = [{join}]\nmdns = false\n\
              [daemon]\ndir = {dir:?}\nhttp = \"127.0.0.1:0\"\nevaluate_every = 0\n",
             // One round to warm up, and one whose start ends the last measured round.

@@ -305,7 +305,8 @@ impl Totals {
         });
         let rates: Vec<f64> = own.into_iter().chain(others).collect();
         let found = me.evaluation.and_then(|found| found.accuracy);
-        let own = found.map(|accuracy| (accuracy, me.peer.as_str()));
+        // As the others say it, in f32.
+        let own = found.map(|accuracy| (f64::from(accuracy as f32), me.peer.as_str()));
         let others = peers.iter().filter(there).filter_map(|peer| {
             let accuracy = peer.says_now()?.claim.accuracy?;
             Some((f64::from(accuracy), peer.peer.as_str()))

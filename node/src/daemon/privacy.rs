@@ -3,7 +3,7 @@
 //! count too high.
 
 use crate::api::PrivacyStatus;
-use crate::store::{StoreError, write_atomically};
+use crate::store::{MANIFEST, StoreError, write_atomically};
 use murmurate_strategies::aggregate::Privacy;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -24,6 +24,8 @@ struct Spent {
     contributions: u64,
     /// The sum of `1 / noise^2` over them; none once one had no noise.
     cost: Option<f64>,
+    /// The most members whose noise protected together.
+    members: u64,
 }
 
 /// The answer to a contribution that is to be made.
@@ -44,28 +46,41 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Reads what the directory's contributions have cost.
+    /// Reads the account of a directory. Without one, a directory that has trained has contributed without noise.
     ///
     /// # Errors
     /// If the file cannot be read, or is something else.
     pub(super) fn open(dir: &Path, privacy: Privacy) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
-        let spent = match std::fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Spent {
-                contributions: 0,
-                cost: Some(0.0),
-            },
-            Err(source) => return Err(StoreError::io("read", &path, source)),
-            Ok(bytes) => parsed(&bytes).map_err(|reason| StoreError::Privacy {
-                path: path.clone(),
-                reason,
-            })?,
-        };
+        let trained = dir.join(MANIFEST).exists();
+        let spent = read(&path)?.unwrap_or(Spent {
+            contributions: 0,
+            cost: (!trained).then_some(0.0),
+            members: 0,
+        });
         Ok(Self {
             privacy,
             path,
             spent,
         })
+    }
+
+    /// A run without noise begins in a directory with an account, which no longer holds: later runs say so.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub(super) fn close(dir: &Path) -> Result<(), StoreError> {
+        let path = dir.join(FILE);
+        match read(&path)? {
+            None => Ok(()),
+            Some(spent) => write(
+                &path,
+                Spent {
+                    cost: None,
+                    ..spent
+                },
+            ),
+        }
     }
 
     /// Counts the next contribution, and returns once the count is on the disk.
@@ -80,9 +95,9 @@ impl Account {
         let next = Spent {
             contributions: self.spent.contributions + 1,
             cost: cost.filter(|cost| cost.is_finite()),
+            members: self.members(),
         };
-        let text = serde_json::to_string(&next).expect("two numbers are JSON");
-        write_atomically(&self.path, format!("{text}\n").as_bytes())?;
+        write(&self.path, next)?;
         self.spent = next;
         Ok(Payment::Made)
     }
@@ -90,6 +105,10 @@ impl Account {
     /// The budget allows no further contribution.
     pub(super) fn is_spent(&self) -> bool {
         self.left() == Some(0)
+    }
+
+    fn members(&self) -> u64 {
+        self.spent.members.max(self.privacy.members as u64)
     }
 
     fn left(&self) -> Option<u64> {
@@ -129,9 +148,28 @@ impl Account {
             budget: Some(self.privacy.budget).filter(|budget| *budget > 0.0),
             contributions: self.spent.contributions,
             left: self.left(),
-            members: self.privacy.members as u64,
+            members: self.members(),
         }
     }
+}
+
+/// The account in a file, if that is there.
+fn read(path: &Path) -> Result<Option<Spent>, StoreError> {
+    let bytes = match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(StoreError::io("read", path, source)),
+        Ok(bytes) => bytes,
+    };
+    let spent = parsed(&bytes).map_err(|reason| StoreError::Privacy {
+        path: path.to_owned(),
+        reason,
+    })?;
+    Ok(Some(spent))
+}
+
+fn write(path: &Path, spent: Spent) -> Result<(), StoreError> {
+    let text = serde_json::to_string(&spent).expect("numbers are JSON");
+    write_atomically(path, format!("{text}\n").as_bytes())
 }
 
 fn parsed(bytes: &[u8]) -> Result<Spent, String> {
@@ -204,6 +242,35 @@ mod tests {
         assert!(!note.contains("learn little"), "{note}");
         let note = open(8).note(4, 100, 0);
         assert!(note.contains("before 8 daemons take part"), "{note}");
+    }
+
+    #[test]
+    fn what_was_trained_without_noise_leaves_no_promise() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Account::open(dir.path(), privacy(10.0, 8.0)).unwrap();
+        Account::close(dir.path()).unwrap();
+        let mut account = open();
+        assert_eq!(account.pay().unwrap(), Payment::Made);
+        std::fs::write(dir.path().join(MANIFEST), "").unwrap();
+        assert!(!open().is_spent(), "a checkpoint by this account");
+        Account::close(dir.path()).unwrap();
+        assert!(open().is_spent());
+        assert_eq!(open().status().contributions, 1);
+        std::fs::remove_file(dir.path().join(FILE)).unwrap();
+        assert!(open().is_spent(), "a checkpoint without an account");
+    }
+
+    #[test]
+    fn who_is_trusted_once_is_named_from_then_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let with = |members| Privacy {
+            members,
+            ..privacy(10.0, 8.0)
+        };
+        let open = |members| Account::open(dir.path(), with(members)).unwrap();
+        open(4).pay().unwrap();
+        assert_eq!(open(1).status().members, 4);
+        assert!(open(1).status().sentence().contains("means of 4 or more"));
     }
 
     #[test]

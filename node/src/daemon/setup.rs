@@ -22,6 +22,7 @@ use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Manifest, Store, random_bytes};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
+use murmurate_net::tcp::BulkChoice;
 use murmurate_protocol::{
     Digest, EVALUATE_NEVER, LayoutHash, PeerConfig, PeerId, Plan, Pool, Snapshot, Topology,
 };
@@ -182,6 +183,7 @@ fn judge(
 ) -> Result<Judge, DaemonError> {
     let judge = Judge::new(&config.daemon.watch, best);
     let Some(privacy) = config.strategy.aggregation().privacy() else {
+        Account::close(dir)?;
         return Ok(judge);
     };
     let account = Account::open(dir, privacy)?;
@@ -234,6 +236,10 @@ pub(super) fn network_config(
     net.congestion = config.network.congestion;
     net.bulk = (config.network.bulk, config.network.bulk_port);
     net.proxy.clone_from(&config.network.proxy);
+    if net.proxy.is_some() {
+        // TLS would dial directly.
+        net.bulk.0 = BulkChoice::Quic;
+    }
     net.payload_max = config.network.payload_max;
     net.wire = config.network.wire;
     net.max_rate.set(config.network.max_rate);

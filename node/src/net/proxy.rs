@@ -153,11 +153,7 @@ fn target(address: &Multiaddr) -> Option<String> {
     let host = match parts.next()? {
         Protocol::Ip4(ip) if !ip.is_loopback() => ip.to_string(),
         Protocol::Ip6(ip) if !ip.is_loopback() => format!("[{ip}]"),
-        Protocol::Dns(name) | Protocol::Dns4(name) | Protocol::Dns6(name)
-            if name != "localhost" =>
-        {
-            name.into_owned()
-        }
+        // Names are looked up before, and those that other peers tell are dialled by no way.
         _ => return None,
     };
     let Protocol::Tcp(port) = parts.next()? else {
@@ -360,10 +356,9 @@ mod tests {
         for (address, wanted) in [
             ("/ip4/192.0.2.7/tcp/443", Some("192.0.2.7:443")),
             ("/ip6/2001:db8::1/tcp/4001", Some("[2001:db8::1]:4001")),
-            ("/dns4/train.example/tcp/443", Some("train.example:443")),
+            ("/dns4/train.example/tcp/443", None),
             ("/ip4/127.0.0.1/tcp/443", None),
             ("/ip6/::1/tcp/443", None),
-            ("/dns/localhost/tcp/443", None),
             ("/ip4/192.0.2.7/udp/443/quic-v1", None),
             ("/ip4/192.0.2.7/tcp/443/ws", None),
         ] {

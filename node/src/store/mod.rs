@@ -12,6 +12,7 @@ mod known;
 
 pub use best::Best;
 pub(crate) use checkpoint::LaneFile;
+pub(crate) use checkpoint::MANIFEST;
 pub use checkpoint::{Checkpoint, CheckpointWriter, Expected, Manifest, Progress};
 pub use error::StoreError;
 pub use files::{DirectoryLock, write_private};

@@ -221,10 +221,15 @@ impl Noised {
         }
     }
 
-    /// Makes a delta private in place. Values that are not finite stay so, and are refused where they are encoded.
+    /// Makes a delta private in place. With one value that is not finite none is, and all are refused where they are
+    /// encoded.
     pub(crate) fn apply(&mut self, delta: &mut [f32]) {
         let squares = delta.iter().map(|v| f64::from(*v) * f64::from(*v));
         let norm = squares.sum::<f64>().sqrt();
+        if !norm.is_finite() {
+            // It has no length to clip: so that no shard of it leaves.
+            return delta.fill(f32::NAN);
+        }
         let scale = if norm > self.clip {
             self.clip / norm
         } else {
@@ -333,7 +338,10 @@ mod tests {
         assert_eq!(delta, [0.3, -0.4]);
         let mut broken = vec![f32::INFINITY, 1.0];
         only_clips.apply(&mut broken);
-        assert!(broken.iter().any(|v| !v.is_finite()));
+        assert!(broken.iter().all(|v| v.is_nan()), "no shard of it leaves");
+        let mut broken = vec![f32::NAN, 100.0];
+        only_clips.apply(&mut broken);
+        assert!(broken.iter().all(|v| v.is_nan()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::Needs;
-use murmurate_protocol::{Contribution, ExchangeFacts, Layers, Schedule, StepBudget};
+use murmurate_protocol::{Contribution, ExchangeFacts, Layers, Pace, Schedule, StepBudget};
 
 /// Refuses combinations that cannot work.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
@@ -65,6 +65,19 @@ fn private(strategy: &Strategy) -> Result<(), StrategyError> {
         RULE,
         "a companion travels beside the parameters, and its norm has no bound",
         "leave inner.correction out, or use rule = \"weighted-mean\"",
+    )?;
+    let exact = strategy.codec().properties().lossless && !strategy.error_feedback();
+    refuse(
+        privacy.members > 1 && !exact,
+        "aggregation.members",
+        "only the sum of exact contributions hides each of them; rounded or sparse ones tell more than their sum",
+        "use codec = \"f32\" without error feedback, or members = 1",
+    )?;
+    refuse(
+        strategy.synchronization().pace == Pace::Balanced,
+        RULE,
+        "peers find how fast the others are by the weights of contributions, which are all equal",
+        "use another synchronization.pace, or rule = \"weighted-mean\"",
     )?;
     refuse(
         strategy.synchronization().pace.is_agreed() || strategy.choice().is_some(),

@@ -174,6 +174,40 @@ fn wrong_keys_of_the_network_are_named_by_line() {
 }
 
 #[test]
+fn a_promise_needs_data_of_its_own_and_a_proxy_needs_one_way() {
+    let of = |text: &str| line(text, &Overrides::default());
+    let private = "[strategy]\npreset = \"private-fedavg\"\n";
+    let error = of(&format!("{private}[shards]\nkind = \"dealt\"\n"));
+    assert_begins(&error, "node.toml:4: `shards.kind` is `dealt`");
+    assert!(
+        of(private).contains("set it to \"own\""),
+        "the default is refused too"
+    );
+    for shards in ["kind = \"own\"", "index = 0\nof = 2"] {
+        let text = format!("{private}[shards]\n{shards}\n");
+        let config = Config::from_text(Path::new("node.toml"), &text, &Overrides::default());
+        assert!(config.is_ok(), "{shards}");
+    }
+    let proxied = "[network]\nproxy = \"http://me:secret@proxy.example:3128\"\n";
+    assert_begins(
+        &of(&format!("{proxied}bulk = \"tls\"\n")),
+        "node.toml:3: `network.bulk` is `tls`, which dials others directly",
+    );
+    let wrong = of("[network]\nproxy = \"ftp://me:secret@x:1\"\n");
+    assert_begins(
+        &wrong,
+        "node.toml:2: `network.proxy` cannot be read: give http://HOST:PORT",
+    );
+    let config = Config::from_text(Path::new("node.toml"), proxied, &Overrides::default());
+    let shown = config.unwrap().effective;
+    assert!(shown.contains("http://proxy.example:3128"), "{shown}");
+    assert!(
+        !shown.contains("secret") && !wrong.contains("secret"),
+        "{wrong}"
+    );
+}
+
+#[test]
 fn wrong_flags_are_named_by_flag() {
     let join = Overrides {
         join: vec!["10.0.0.1:4001".to_owned()],

@@ -349,7 +349,12 @@ impl Carried {
     /// The weight of a contribution after this training.
     fn weigh(&mut self, weighing: Weighing, summary: &TrainSummary) -> f64 {
         self.now = summary.steps;
-        weighing.weigh(summary.samples, self.before + self.now)
+        let before = if weighing == Weighing::Steps {
+            self.before
+        } else {
+            0
+        };
+        weighing.weigh(summary.samples, before + self.now)
     }
 
     /// A round has ended, perhaps without a result.
@@ -376,7 +381,7 @@ mod tests {
         assert_eq!(carried.weigh(Weighing::Steps, &summary(4)), 7.0);
         assert_eq!(carried.weigh(Weighing::Samples, &summary(4)), 32.0);
         assert_eq!(carried.weigh(Weighing::Equal, &summary(4)), 1.0);
-        assert_eq!(carried.weigh(Weighing::Equal, &summary(0)), 1.0);
+        assert_eq!(carried.weigh(Weighing::Equal, &summary(0)), 0.0);
         carried.ended(false);
         assert_eq!(carried.weigh(Weighing::Steps, &summary(5)), 5.0);
         carried.ended(false);

@@ -128,6 +128,17 @@ fn fewer_members_than_protect_together_make_no_mean() {
     assert_eq!(swarm.members[&peer(0)].executor.anchor(), before);
 }
 
+/// Where members protect together, the owner of the run may not choose a codec that rounds.
+#[test]
+fn a_codec_that_rounds_cannot_be_directed_where_members_protect_together() {
+    let codecs = |keys: &str| {
+        let strategy = Strategy::parse(&text("all-reduce", keys), None).unwrap();
+        strategy.codecs().len()
+    };
+    assert!(codecs("noise = 1.0") > 1);
+    assert_eq!(codecs("noise = 1.0\nmembers = 2"), 0);
+}
+
 #[test]
 fn what_would_show_more_is_refused() {
     let plain = text("all-reduce", "noise = 1.0");
@@ -156,6 +167,21 @@ fn what_would_show_more_is_refused() {
             "noise = 1.0",
             "noise = 1.0\nmembers = 2\n[agreement]\ngrouping = \"grid\"",
             "protects together",
+        ),
+        (
+            "codec = \"f32\"\n[aggregation]",
+            "codec = \"int8\"\n[aggregation]\nmembers = 2",
+            "only the sum of exact contributions",
+        ),
+        (
+            "codec = \"f32\"\n[aggregation]",
+            "codec = \"f32\"\nerror_feedback = true\n[aggregation]\nmembers = 2",
+            "only the sum of exact contributions",
+        ),
+        (
+            "[synchronization]",
+            "[synchronization]\npace = \"balanced\"",
+            "which are all equal",
         ),
         ("clip = 0.25\n", "", "aggregation.clip"),
         (
