@@ -1,7 +1,7 @@
 //! Runs that promise privacy: the count of contributions survives kill -9, the run ends within its budget, and
 //! figures of a daemon's data do not leave it.
 
-use murmurate_tests::{Daemon, Settings, get, status, success, turn, wait_until};
+use murmurate_tests::{Daemon, Settings, failure, get, status, success, turn, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -153,4 +153,18 @@ fn a_head_stays_with_its_daemon_over_a_kill_and_into_its_export() {
     assert_eq!(saved, other);
     assert_eq!(one["hidden.weight"], other["hidden.weight"]);
     assert_ne!(one["output.weight"], other["output.weight"]);
+}
+
+#[test]
+fn data_that_is_dealt_is_not_one_daemons_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let (config, home) = (dir.path().join("node.toml"), dir.path().join("home"));
+    std::fs::write(
+        &config,
+        "[strategy]\npreset = \"private-fedavg\"\n[network]\nmdns = false\n",
+    )
+    .unwrap();
+    let (config, home) = (config.to_str().unwrap(), home.to_str().unwrap());
+    let error = failure(dir.path(), &["run", "--config", config, "--dir", home]);
+    assert!(error.contains("`shards.kind` is \"dealt\""), "{error}");
 }

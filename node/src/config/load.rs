@@ -16,7 +16,7 @@ use murmurate_protocol::vitals::DaemonName;
 use murmurate_protocol::wire::WireVersions;
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::TaskConfig;
-use murmurate_tasks::data::{ShardKind, Shards};
+use murmurate_tasks::data::Shards;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -102,7 +102,6 @@ fn checked(table: &Table) -> Result<Config, Wrong> {
     table.entry("preset").or_insert_with(usual);
     let strategy = Strategy::from_table(table, None).map_err(|e| Wrong::named("strategy", &e))?;
     check_attached(&task, &strategy)?;
-    protects_own_data(&strategy, &shards)?;
     let island = island(&raw.island, &strategy)?;
     let network = network(&raw)?;
     let daemon = daemon(&raw)?;
@@ -179,20 +178,6 @@ fn shards(raw: &mut RawConfig, run_seed: u64) -> Result<Shards, Wrong> {
     shards.validate().map_err(|e| Wrong::named("shards", &e))?;
     raw.shards.kind = Some(shards.kind.name().to_owned());
     Ok(shards)
-}
-
-/// Refuses a promise about the data of one peer where peers train the same data in turn.
-fn protects_own_data(strategy: &Strategy, shards: &Shards) -> Result<(), Wrong> {
-    let promises = strategy.aggregation().privacy().is_some();
-    if promises && shards.kind == ShardKind::Dealt {
-        return Err(Wrong::new(
-            "shards.kind",
-            "`shards.kind` is `dealt`, so that all daemons train the same data in turn, and the rule `private-mean` \
-             protects the data of one daemon: set it to \"own\" where each has its own, or to \"iid\" with `index` and \
-             `of`",
-        ));
-    }
-    Ok(())
 }
 
 fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {

@@ -93,6 +93,13 @@ pub enum DaemonError {
         /// The account.
         status: String,
     },
+    /// A promise about the data of one peer, where peers train the same data in turn.
+    #[error(
+        "`shards.kind` is \"dealt\", so that all daemons train the same data in turn, and the rule `private-mean` \
+         protects the data of one daemon: set it to \"own\" where each has its own, or give `shards.index` and \
+         `shards.of`"
+    )]
+    PrivacyDealt,
     /// The daemon cannot enter the run.
     #[error(transparent)]
     Membership(#[from] MembershipError),

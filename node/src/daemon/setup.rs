@@ -31,6 +31,7 @@ use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::StrategyError;
 use murmurate_strategies::plan::stores;
 use murmurate_tasks::TaskConfig;
+use murmurate_tasks::data::ShardKind;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -174,7 +175,7 @@ fn parts(config: &Config, plan: &Plan, len: usize) -> Parts {
 /// The judge, with an account where the run promises privacy.
 ///
 /// # Errors
-/// If the account cannot be read, or is spent.
+/// If the account cannot be read, or is spent, or the data is not this daemon's own.
 fn judge(
     config: &Config,
     best: Option<Best>,
@@ -186,6 +187,9 @@ fn judge(
         Account::close(dir)?;
         return Ok(judge);
     };
+    if config.shards.kind == ShardKind::Dealt {
+        return Err(DaemonError::PrivacyDealt);
+    }
     let account = Account::open(dir, privacy)?;
     if account.is_spent() {
         let status = account.status().sentence();

@@ -174,20 +174,8 @@ fn wrong_keys_of_the_network_are_named_by_line() {
 }
 
 #[test]
-fn a_promise_needs_data_of_its_own_and_a_proxy_needs_one_way() {
+fn a_proxy_is_the_only_way_and_its_password_is_not_shown() {
     let of = |text: &str| line(text, &Overrides::default());
-    let private = "[strategy]\npreset = \"private-fedavg\"\n";
-    let error = of(&format!("{private}[shards]\nkind = \"dealt\"\n"));
-    assert_begins(&error, "node.toml:4: `shards.kind` is `dealt`");
-    assert!(
-        of(private).contains("set it to \"own\""),
-        "the default is refused too"
-    );
-    for shards in ["kind = \"own\"", "index = 0\nof = 2"] {
-        let text = format!("{private}[shards]\n{shards}\n");
-        let config = Config::from_text(Path::new("node.toml"), &text, &Overrides::default());
-        assert!(config.is_ok(), "{shards}");
-    }
     let proxied = "[network]\nproxy = \"http://me:secret@proxy.example:3128\"\n";
     assert_begins(
         &of(&format!("{proxied}bulk = \"tls\"\n")),
