@@ -178,7 +178,7 @@ fn method(key: &'static str, entry: &Entry) -> Method {
         "outer.optimizer" => method.state = outer(entry),
         "inner.optimizer" => method.state = inner(entry),
         "inner.correction" => method.state = correction(entry),
-        "aggregation.rule" if entry.name != "weighted-mean" => {
+        "aggregation.rule" if !["weighted-mean", "private-mean"].contains(&entry.name) => {
             method.state = vec![("decoded contributions", 1.0)];
         }
         _ => {}
