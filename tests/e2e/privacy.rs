@@ -14,7 +14,7 @@ const WAIT: Duration = Duration::from_secs(60);
 fn settings() -> Settings {
     Settings {
         preset: "private-fedavg".to_owned(),
-        task: "hidden = 16\n[strategy.aggregation]\nclip = 0.1\nnoise = 30.0\nbudget = 2.0"
+        task: "hidden = 16\n[strategy.aggregation]\nclip = 0.1\nnoise = 34.0\nbudget = 2.0"
             .to_owned(),
         inner_steps: Some(60),
         start_with: 2,
