@@ -7,7 +7,7 @@
 
 use crate::inner::{StepRule, fits};
 use crate::state::{StateError, StateSink, StateSource, finite};
-use crate::trainer::{Gate, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
 use crate::{DataReport, Layout, TensorSpec};
 use murmurate_protocol::wire::{decode_value, encode_value};
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
@@ -143,12 +143,6 @@ impl KeptBack {
     fn value_name(name: &str) -> String {
         format!("{LIST}.{name}")
     }
-
-    fn read_local(&mut self, tensor: &TensorSpec) -> Vec<f32> {
-        let mut values = vec![0.0; tensor.len()];
-        self.inner.read(tensor.range().start, &mut values);
-        values
-    }
 }
 
 /// The tensors of a checkpoint that stay with its peer, with their values; none where all travel.
@@ -243,17 +237,11 @@ impl Trainer for KeptBack {
         self.inner.batch()
     }
 
-    /// # Panics
-    /// Always: where gradients travel, no tensor stays, because nothing would step it.
     fn gradients(
         &mut self,
         _: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
         unreachable!("`architecture.local` is refused where gradients travel")
-    }
-
-    fn forward(&mut self, _: &Arc<dyn Gate>) -> Result<bool, TrainError> {
-        Ok(false)
     }
 
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
@@ -316,7 +304,8 @@ impl Trainer for KeptBack {
         let list = encode_value(&self.local);
         sink.bytes(LIST, &list)?;
         for tensor in self.local.clone() {
-            let values = self.read_local(&tensor);
+            let mut values = vec![0.0; tensor.len()];
+            self.inner.read(tensor.range().start, &mut values);
             sink.tensor(&Self::value_name(&tensor.name), &values)?;
         }
         Ok(())

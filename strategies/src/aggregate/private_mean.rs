@@ -11,6 +11,7 @@
 use super::kind::{AggregationKind, AggregationSpec, Nature};
 use crate::parameter::{Number, Parameter, Range};
 use core::f64::consts::{PI, SQRT_2};
+use murmurate_protocol::WorkError;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -133,36 +134,21 @@ impl Privacy {
         if self.budget <= 0.0 {
             return None;
         }
-        let fits = |more: u64| self.epsilon(spent + more as f64 * self.cost()) <= self.budget;
-        let (mut low, mut high) = (0, CONTRIBUTIONS_MAX);
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            if fits(middle) {
-                low = middle;
-            } else {
-                high = middle - 1;
-            }
-        }
-        Some(low)
+        let exceeds = |more: u64| self.epsilon(spent + more as f64 * self.cost()) > self.budget;
+        Some(least(CONTRIBUTIONS_MAX, exceeds) - 1)
     }
 
     /// The least noise, to a thousandth, with which the budget allows this many contributions.
     pub fn noise_for(&self, contributions: u64) -> f64 {
+        let noise = |thousandths: u64| thousandths as f64 / 1e3;
         let fits = |thousandths: u64| {
-            let noise = thousandths as f64 / 1e3;
-            let with = Self { noise, ..*self };
+            let with = Self {
+                noise: noise(thousandths),
+                ..*self
+            };
             with.epsilon(contributions as f64 * with.cost()) <= self.budget
         };
-        let (mut low, mut high) = (1, NOISE_MAX);
-        while low < high {
-            let middle = u64::midpoint(low, high);
-            if fits(middle) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        low as f64 / 1e3
+        noise(least(NOISE_MAX, fits))
     }
 
     /// The deviation of the noise that each contribution gets.
@@ -176,6 +162,20 @@ const CONTRIBUTIONS_MAX: u64 = 1 << 40;
 
 /// The most noise that is looked for, in thousandths.
 const NOISE_MAX: u64 = 1 << 40;
+
+/// The least number above zero, up to `most`, from which on `fits` holds.
+fn least(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (1, most);
+    while low < high {
+        let middle = u64::midpoint(low, high);
+        if fits(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
 
 /// The least delta with which a Gaussian mechanism of this mu keeps epsilon:
 /// `Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)`.
@@ -218,6 +218,17 @@ impl Noised {
             clip: privacy.clip,
             deviation: privacy.deviation(),
             rng: ChaCha20Rng::from_seed(key),
+        }
+    }
+
+    /// The error of a private delta that is absurd beside the parameters, with the noise as its likely cause.
+    pub(crate) fn blamed(&self, error: WorkError) -> WorkError {
+        WorkError::Training {
+            reason: format!(
+                "{error} (here the noise of rule `private-mean`, whose deviation is {:.1e}, is the likely cause: \
+                 lower `strategy.aggregation.clip` or `noise`, or raise `members`, at all daemons)",
+                self.deviation
+            ),
         }
     }
 
@@ -342,6 +353,21 @@ mod tests {
         let mut broken = vec![f32::NAN, 100.0];
         only_clips.apply(&mut broken);
         assert!(broken.iter().all(|v| v.is_nan()));
+    }
+
+    #[test]
+    fn noise_that_drowns_the_parameters_is_named_as_the_cause() {
+        let mut noised = Noised::new(&privacy(200.0, 1e-5, 0.0), [3; 32]);
+        let mut delta = vec![0.01; 5000];
+        noised.apply(&mut delta);
+        let error = crate::aggregate::quarantine_change(&delta, &[0.05; 5000]).unwrap_err();
+        let reason = error.to_string();
+        let blamed = noised.blamed(WorkError::Training { reason }).to_string();
+        assert!(blamed.contains("deviation is 4.0e2"), "{blamed}");
+        assert!(
+            blamed.contains("lower `strategy.aggregation.clip` or `noise`"),
+            "{blamed}"
+        );
     }
 
     #[test]

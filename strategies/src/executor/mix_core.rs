@@ -120,7 +120,12 @@ impl MixCore {
             .local
             .trained(slice.fragment, range.clone(), &self.anchor.values)?;
         if self.sends_deltas {
-            must_be_sane(slice.fragment, trained, &self.anchor.values)?;
+            let sane = must_be_sane(slice.fragment, trained, &self.anchor.values);
+            // A large noise is no sign of diverged training.
+            sane.map_err(|error| match &self.noised {
+                Some(noised) => noised.blamed(error),
+                None => error,
+            })?;
         }
         let values = self.anchor.outgoing(range, trained);
         self.contributions
