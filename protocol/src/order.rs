@@ -77,6 +77,9 @@ pub enum Source {
     },
     /// These bytes.
     Bytes(Vec<u8>),
+    /// A shard of this peer's contribution by its share of these weights, masked so that only the sum over exactly
+    /// these members can be read. Members are in `PeerId` order, with this peer among them.
+    Masked(Vec<(PeerId, f64)>),
 }
 
 impl Source {
@@ -90,6 +93,7 @@ impl Source {
             Self::Noted(_) => "append",
             Self::Bundle { .. } => "bundle",
             Self::Bytes(_) => "keep",
+            Self::Masked(_) => "encode masked",
         }
     }
 }
@@ -120,7 +124,8 @@ impl Piece {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Combination {
     /// Of contributions or partial sums to a shard that this peer owns: `sum_k a_k decode(slice_k) / sum_k a_k`,
-    /// or what the plan's aggregation rule makes of them. The result goes to [`StoreId::Shard`].
+    /// or what the plan's aggregation rule makes of them. Masked ones hold their weights already, and only their
+    /// sum decodes. The result goes to [`StoreId::Shard`].
     Reduce(Vec<(SliceId, f64)>),
     /// As [`Combination::Reduce`] with the weighted mean, of a row's contributions to the shard of this peer's
     /// column. The result goes to [`StoreId::Row`], from which any part of the shard can be encoded until the

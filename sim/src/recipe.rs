@@ -13,7 +13,7 @@ use murmurate_protocol::{
     Base, Combination, Digest, Ending, FragmentId, Input, Locality, Order, Part, Peer, PeerConfig,
     PeerId, Piece, Plan, RunId, SharedRolls, Site, SiteFinder, SliceId, SliceMeta, Source, Time,
 };
-use murmurate_strategies::executor::{Executor, Parts, Stopwatch};
+use murmurate_strategies::executor::{Executor, Parts, Secrets, Stopwatch};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::state::StateError;
 use murmurate_strategies::{Layout, Trainer};
@@ -40,6 +40,11 @@ impl Stopwatch for Stopped {
     fn elapsed(&mut self, _steps: u64) -> Duration {
         Duration::ZERO
     }
+}
+
+/// The secret of two machines: here it must repeat, and hides nothing.
+fn secret(one: PeerId, other: PeerId) -> [u8; 32] {
+    *Digest::of(&canonical(&("pair", one, other))).as_bytes()
 }
 
 /// Everything that machines have in common: the strategy, its plan, and the task.
@@ -192,7 +197,11 @@ impl<'a> Recipe<'a> {
         let mut parts = Parts::new(&self.strategy, &self.plan, len);
         // Here noise must repeat for a seed, and hides nothing.
         let named = canonical(&("noise", self.scenario.seed, index as u64));
-        parts.set_noise_key(*Digest::of(&named).as_bytes());
+        let (me, noise) = (self.ids[index], *Digest::of(&named).as_bytes());
+        parts.hidden.secrets = Some(Secrets {
+            noise,
+            pairs: Box::new(move |other| Some(secret(me.min(other), me.max(other)))),
+        });
         parts
     }
 
@@ -222,6 +231,8 @@ impl<'a> Recipe<'a> {
         let shard = fragment / u64::from(of.max(1));
         match from {
             Source::Store(_) | Source::Second { .. } => shard,
+            // A mask for each other member.
+            Source::Masked(members) => shard * members.len() as u64,
             Source::Basis(inputs) | Source::Joined { inputs, .. } => shard * inputs.len() as u64,
             Source::Relayed(inputs) => fragment * (inputs.len() as u64 + 1),
             // Bytes are copied.

@@ -5,6 +5,7 @@ use crate::chain::Chain;
 use crate::limits::MEMBER_LIFE_S;
 use crate::roles::{Role, Roles};
 use crate::run::{Run, public};
+use ed25519_dalek::{SigningKey, VerifyingKey};
 use murmurate_protocol::{PeerId, RunId};
 
 /// The key of a run. Anyone who holds it can let machines in.
@@ -39,6 +40,20 @@ impl Run {
         };
         (run, key)
     }
+}
+
+/// The secret of the peer with this seed and another one, which both compute and no third: X25519 between their
+/// identities, which are Ed25519 keys (RFC 7748, section 6.1; the map between the curves is in section 4.1). `None`
+/// where the other's id is no key, or one with which secrets are known to all.
+pub fn pair_secret(seed: &[u8; 32], other: PeerId) -> Option<[u8; 32]> {
+    let theirs = VerifyingKey::from_bytes(other.as_bytes()).ok()?;
+    if theirs.is_weak() {
+        return None;
+    }
+    let mine = SigningKey::from_bytes(seed).to_scalar_bytes();
+    let shared = theirs.to_montgomery().mul_clamped(mine);
+    let context = "murmurate 2026 secret of two peers";
+    Some(blake3::derive_key(context, shared.as_bytes()))
 }
 
 impl RunKey {
@@ -80,5 +95,30 @@ impl RunKey {
         Chain::new(vec![Certificate::sign(
             &self.seed, run, holder, roles, valid,
         )])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_peers_have_one_secret_and_each_pair_another() {
+        let seeds = [[1; 32], [2; 32], [3; 32]];
+        let ids = seeds.map(|seed| public(&seed));
+        let secret = |a: usize, b: usize| pair_secret(&seeds[a], ids[b]).expect("a key");
+        for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+            assert_eq!(secret(a, b), secret(b, a));
+        }
+        assert_ne!(secret(0, 1), secret(0, 2));
+        assert_ne!(secret(0, 1), secret(1, 2));
+    }
+
+    #[test]
+    fn an_id_that_is_no_key_has_no_secret() {
+        let neutral = core::array::from_fn(|at| u8::from(at == 0));
+        // The point of order one, with which every secret would be zero, and no point at all.
+        assert_eq!(pair_secret(&[1; 32], PeerId::from_bytes(neutral)), None);
+        assert_eq!(pair_secret(&[1; 32], PeerId::from_bytes([2; 32])), None);
     }
 }

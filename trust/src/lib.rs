@@ -31,7 +31,7 @@ pub use chain::{Chain, Flaw};
 pub use directive::SignedDirective;
 pub use invite::{Invite, InviteError, Terms};
 pub use issuer::Issuer;
-pub use key::RunKey;
+pub use key::{RunKey, pair_secret};
 pub use news::{Learned, News, Overused};
 pub use register::{Refusal, Register};
 pub use revocation::Revocation;

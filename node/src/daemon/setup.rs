@@ -19,7 +19,7 @@ use crate::lies::{Forger, Lie, LyingStore};
 use crate::membership::Entered;
 use crate::metrics::RateFact;
 use crate::net::{self, Net, NetConfig, NetEvent};
-use crate::store::{Best, Checkpoint, Expected, Manifest, Store, random_bytes};
+use crate::store::{Best, Checkpoint, Expected, Identity, Manifest, Store, random_bytes};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
 use murmurate_net::tcp::BulkChoice;
@@ -27,11 +27,12 @@ use murmurate_protocol::{
     Digest, EVALUATE_NEVER, LayoutHash, PeerConfig, PeerId, Plan, Pool, Snapshot, Topology,
 };
 use murmurate_strategies::Layout;
-use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::executor::{Executor, Parts, Secrets};
 use murmurate_strategies::grid::StrategyError;
 use murmurate_strategies::plan::stores;
 use murmurate_tasks::TaskConfig;
 use murmurate_tasks::data::ShardKind;
+use murmurate_trust::pair_secret;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -81,7 +82,7 @@ impl Setup {
             layout: plan.layout,
         };
         let checkpoint = store.resume(&expected, &|rounds| Some(plan_of(rounds).ok()?.hash()))?;
-        let parts = parts(config, &plan, layout.len());
+        let parts = parts(config, &plan, layout.len(), store.identity());
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
         let restored = |checkpoint| restore(config, checkpoint, &mut executor);
         let mut snapshot = checkpoint.as_ref().map(restored).transpose()?;
@@ -165,9 +166,13 @@ impl Setup {
     }
 }
 
-fn parts(config: &Config, plan: &Plan, len: usize) -> Parts {
+fn parts(config: &Config, plan: &Plan, len: usize, identity: &Identity) -> Parts {
     let mut parts = Parts::new(&config.strategy, plan, len);
-    parts.set_noise_key(random_bytes());
+    let seed = identity.seed();
+    parts.hidden.secrets = Some(Secrets {
+        noise: random_bytes(),
+        pairs: Box::new(move |other| pair_secret(&seed, other)),
+    });
     parts.ema = config.daemon.watch.ema;
     parts
 }

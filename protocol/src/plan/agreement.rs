@@ -28,6 +28,9 @@ pub struct AgreementPlan {
     /// Where rounds choose their codec by measured waits: from which codecs. None where all have the configured
     /// one.
     pub ladder: Option<Ladder>,
+    /// A group sums the contributions of all its members or of none: each is masked for exactly these members, and
+    /// two sums that differ in one member would show what that one contributed.
+    pub whole: bool,
 }
 
 /// What a member says of its contribution, and the weight of it counts.
@@ -153,6 +156,7 @@ impl AgreementPlan {
             parts,
             scoring,
             ladder,
+            whole,
         } = self;
         let flat = Grouping::FLAT_BYTES;
         let before = match (liars, contributions) {
@@ -177,9 +181,14 @@ impl AgreementPlan {
             None => Scoring::NONE_BYTES + before,
             Some(_) => 0,
         };
-        match ladder {
+        let before = match ladder {
             None => Ladder::NONE_BYTES + before,
             Some(_) => 0,
+        };
+        if *whole {
+            0
+        } else {
+            size_of_val(whole) + before
         }
     }
 }

@@ -79,6 +79,11 @@ pub enum PlanError {
         "contributions are scored where one group without liars gathers deltas of one fragment between rounds: set `liars` to 0, one fragment, stagger = 1 and late_steps = 0"
     )]
     Scoring,
+    /// Sums of whole groups, but not one group without liars that contributes once, directly to owners.
+    #[error(
+        "masked contributions need one group without liars whose owners reduce shards: use an all-reduce along the butterfly or a parameter server in step"
+    )]
+    Whole,
     /// Neighbours mix parameters.
     #[error(
         "neighbours exchange parameters: their deltas and gradients diverge without an agreed anchor"
@@ -203,8 +208,12 @@ impl Plan {
         if self.agreement.liars > 0 && !self.exchange.agrees() {
             return Err(PlanError::Liars);
         }
-        if self.agreement.passes.are_two() && !self.may_pass_twice() {
+        let passes = self.agreement.passes;
+        if passes.are_two() && !self.reduces_directly() {
             return Err(PlanError::Passes);
+        }
+        if self.agreement.whole && (passes.are_two() || !self.reduces_directly()) {
+            return Err(PlanError::Whole);
         }
         let parts = usize::from(self.agreement.parts);
         let shared = self.exchange.owners().is_some() && self.exchange.agrees();
@@ -252,8 +261,8 @@ impl Plan {
         scoring.fits() && one_group && gathers && between && deltas
     }
 
-    /// Returns `true` if members can contribute twice: directly to owners, in one group.
-    fn may_pass_twice(&self) -> bool {
+    /// Returns `true` if members contribute directly to owners, in one group that tells no lies.
+    fn reduces_directly(&self) -> bool {
         let reduces = self.exchange.agrees() && !self.exchange.facts().shows_contributions;
         let one_group = !self.agreement.grouping.has_roll() && !self.agreement.signs();
         reduces && one_group && self.schedule == Schedule::Butterfly

@@ -68,7 +68,9 @@ impl DataOnce {
                 }
             }
             Order::Encode { slice, from, .. } => match from {
-                Source::Store(StoreId::Local) if first(slice.round, slice.fragment) => {
+                Source::Store(StoreId::Local) | Source::Masked(_)
+                    if first(slice.round, slice.fragment) =>
+                {
                     let pending = self.pending.get(&me).cloned().unwrap_or_default();
                     self.brought.insert((slice.round, me), pending);
                 }

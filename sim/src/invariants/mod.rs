@@ -11,6 +11,7 @@ mod merged_by_weight;
 mod rounds_monotonic;
 mod same_bits;
 mod same_steps;
+mod sums_whole;
 mod waits_bounded;
 
 use crate::data::DataReport;
@@ -29,6 +30,7 @@ use murmurate_protocol::{Event, Input, Order, PeerId, Plan, Round, SliceMeta, Ta
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 use same_steps::{SameRatings, SameSteps};
+use sums_whole::SumsWhole;
 
 #[derive(Debug)]
 pub(crate) struct Checks {
@@ -45,6 +47,7 @@ pub(crate) struct Checks {
     edges: Option<EdgesAgree>,
     merges: Option<MergedByWeight>,
     data: Option<DataOnce>,
+    sums: Option<SumsWhole>,
     plan: Plan,
 }
 
@@ -75,6 +78,9 @@ impl Checks {
             merges: (recipe.plan().merges() && !scenario.is_timing_only())
                 .then(|| MergedByWeight::new(recipe.plan())),
             data: scenario.data.map(DataOnce::new),
+            sums: (recipe.plan().agreement)
+                .whole
+                .then(|| SumsWhole::new(usize::from(recipe.plan().agreement.contributions))),
             plan: recipe.plan().clone(),
         }
     }
@@ -167,6 +173,9 @@ impl Checks {
         if let Some(data) = &mut self.data {
             data.worked(&self.plan, self.ids[index], host, order);
         }
+        if let Some(sums) = &mut self.sums {
+            sums.worked(self.ids[index], order);
+        }
     }
 
     /// Training of data that the machines divide.
@@ -218,6 +227,9 @@ impl Checks {
         }
         if let Some(now) = timed_out {
             waits_bounded::check_deadline(host.peer.poll_timeout(), now)?;
+        }
+        if let Some(sums) = &self.sums {
+            sums.check()?;
         }
         if let Some(edges) = &mut self.edges {
             edges.check(me, &host.peer.standings())?;

@@ -57,6 +57,28 @@ fn three_deaths_in_three_phases_leave_five_that_hold_the_same_bits() {
     }
 }
 
+/// The invariant about sums is checked after every order of every peer.
+#[test]
+fn masked_sums_are_whole_while_peers_crash_return_pause_and_lose_links() {
+    let base = scenario("secure");
+    for seed in 0..24 {
+        let report = run_seed(&base, seed).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(report.live, 7, "seed {seed}: {report}");
+        let last = report.samples.last().expect("samples");
+        assert_eq!(
+            (last.round, last.consensus_distance),
+            (24, 0.0),
+            "seed {seed}: {report}"
+        );
+        assert!(last.loss < Some(4.0), "seed {seed}: {report}");
+        assert!(
+            report.counters.voided > 0,
+            "a crash between two shards: seed {seed}: {report}"
+        );
+        assert_eq!(report.counters.failures, [""; 0], "seed {seed}");
+    }
+}
+
 #[test]
 fn a_straggler_takes_fewer_inner_steps_and_delays_no_other() {
     let base = scenario("straggler");

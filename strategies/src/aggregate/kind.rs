@@ -1,5 +1,6 @@
 //! What an aggregation rule is, and rules as data, from the `[aggregation]` table.
 
+use super::secure_mean::MEMBERS;
 use crate::kind::Kind;
 use crate::parameter::{Number, Parameter, Range};
 use murmurate_protocol::Scoring;
@@ -52,6 +53,8 @@ pub enum Nature {
     Steps,
     /// The plain mean of clipped and noised contributions.
     Private,
+    /// By samples, of masked contributions: only their sum can be read.
+    Masked,
     /// Bounds what one that lies changes.
     Robust,
     /// As [`Nature::Robust`], by signs alone.
@@ -137,7 +140,7 @@ impl AggregationKind {
     pub fn is_robust(&self) -> bool {
         !matches!(
             self.nature(),
-            Nature::Mean | Nature::Steps | Nature::Private
+            Nature::Mean | Nature::Steps | Nature::Private | Nature::Masked
         )
     }
 
@@ -154,8 +157,8 @@ impl AggregationKind {
     /// The least number of contributions that it combines: with fewer, its bound does not hold for the
     /// liars that it allows for, and the round is void. One for a rule that allows for no given number.
     pub fn contributions(&self) -> usize {
-        if let Some(privacy) = self.privacy() {
-            return privacy.members;
+        if self.has(MEMBERS.name) {
+            return self.count(MEMBERS.name);
         }
         let liars = if self.has(LIARS.name) {
             self.liars()

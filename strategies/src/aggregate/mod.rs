@@ -18,6 +18,7 @@ mod median;
 mod nearest;
 mod private_mean;
 mod quarantine;
+mod secure_mean;
 mod sign_majority;
 mod trimmed_mean;
 mod weighted_mean;
@@ -31,6 +32,7 @@ pub use median::Median;
 pub(crate) use private_mean::Noised;
 pub use private_mean::Privacy;
 pub use quarantine::{Norm, Quarantined, RMS_MAX, all_finite, norm, quarantine, quarantine_change};
+pub(crate) use secure_mean::{MEMBERS_LEAST, Pairs, RANGE, open};
 pub use trimmed_mean::TrimmedMean;
 
 use crate::kind::Spec;
@@ -53,6 +55,7 @@ pub static RULES: &[&AggregationSpec] = &[
     &trimmed_mean::SPEC,
     &weighted_mean::SPEC,
     &private_mean::SPEC,
+    &secure_mean::SPEC,
 ];
 
 impl Spec for AggregationSpec {

@@ -20,7 +20,7 @@ use rand_distr::{Distribution, StandardNormal};
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
     name: "private-mean",
     summary: "the mean of clipped deltas with Gaussian noise, which hides what each peer's data does",
-    equation: "v = (1/n) sum_k (x_k min(1, C / |x_k|) + N(0, (z C)^2 / m)), C clip, z noise, m members",
+    equation: "v = (1/n) sum_k (x_k min(1, C / |x_k|) + N(0, (z C)^2 / max(1, m - 1))), C clip, z noise, m members",
     source: "McMahan et al., ICLR 2018; Balle and Wang, ICML 2018",
     parameters: &[CLIP, NOISE, DELTA, BUDGET, MEMBERS],
     nature: Nature::Private,
@@ -62,7 +62,7 @@ pub(super) const MEMBERS: Parameter = Parameter::new(
     "members",
     Range::Count(Number::Size, 1, GROUP_MEMBERS_MAX as u64),
     1.0,
-    "members whose noise protects together: above 1 only means of that many are private, and members see more",
+    "members whose noise protects together: above 1 (from 3 on) contributions are masked, and only their sum is seen",
 );
 
 /// The promise of a run about every peer's data.
@@ -153,7 +153,9 @@ impl Privacy {
 
     /// The deviation of the noise that each contribution gets.
     pub fn deviation(&self) -> f64 {
-        self.noise * self.clip / (self.members as f64).sqrt()
+        // In a sum, each member knows its own noise.
+        let others = self.members.saturating_sub(1).max(1);
+        self.noise * self.clip / (others as f64).sqrt()
     }
 }
 
@@ -383,8 +385,8 @@ mod tests {
         let mean = drawn.iter().map(|v| f64::from(*v)).sum::<f64>() / n;
         let variance = drawn.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() / n;
         assert!(mean.abs() < 0.03, "{mean}");
-        // 3 * 2 / sqrt(4)
-        assert!((variance.sqrt() - 3.0).abs() < 0.03, "{variance}");
+        // 3 * 2 / sqrt(4 - 1)
+        assert!((variance.sqrt() - 3.464).abs() < 0.03, "{variance}");
         let mut again = vec![0.0_f32; 200_000];
         noised.apply(&mut again);
         let equal = drawn.iter().zip(&again).filter(|(a, b)| a == b);

@@ -43,6 +43,7 @@ pub(crate) use dense::bf16::{SPEC as BF16_SPEC, bf16_to_f32, f32_to_bf16};
 pub use dense::f32::F32;
 pub(crate) use dense::f32::SPEC as F32_SPEC;
 pub use properties::{CodecProperties, Reduction};
+pub(crate) use random::Random;
 pub use simd::without_vectors;
 pub use sparse::exact::Sparse;
 pub use spec::{CodecKind, CodecSpec};

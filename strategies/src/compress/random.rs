@@ -17,14 +17,14 @@
 /// times as long, and nothing here is secret. The period is 2^32 indices, more than a slice has
 /// values. Not for cryptography.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Random {
+pub(crate) struct Random {
     keys: [u32; 2],
     first: u32,
 }
 
 impl Random {
     /// The stream of a seed.
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         // Seeds that differ in one bit become keys that differ in many (SplitMix64's finalizer).
         let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,7 +37,7 @@ impl Random {
     }
 
     /// The same stream from a later index on.
-    pub(super) const fn from(self, first: usize) -> Self {
+    pub(crate) const fn from(self, first: usize) -> Self {
         Self {
             first: self.first.wrapping_add(first as u32),
             ..self
@@ -46,7 +46,7 @@ impl Random {
 
     /// 32 random bits.
     #[inline(always)]
-    pub(super) fn bits(self, index: u32) -> u32 {
+    pub(crate) fn bits(self, index: u32) -> u32 {
         let mut x = self.first.wrapping_add(index) ^ self.keys[0];
         x = (x ^ (x >> 17))
             .wrapping_mul(0xed5a_d4bb)
@@ -58,7 +58,7 @@ impl Random {
 
     /// A multiple of 2^-24 in [0, 1).
     #[inline(always)]
-    pub(super) fn unit(self, index: u32) -> f32 {
+    pub(crate) fn unit(self, index: u32) -> f32 {
         // Through i32, for which there is an instruction everywhere.
         (self.bits(index) >> 8) as i32 as f32 * (1.0 / 16_777_216.0)
     }

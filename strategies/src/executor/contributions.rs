@@ -58,6 +58,11 @@ impl Contributions {
         self.state.clear();
     }
 
+    /// A slice is encoded in this round.
+    pub(super) fn note(&mut self, slice: SliceId, of: u16) {
+        self.encoded.insert(slice, of);
+    }
+
     /// The encoded slices of a fragment.
     pub(super) fn encoded_of(&self, fragment: FragmentId) -> Vec<SliceId> {
         let own = self.encoded.keys().filter(|s| s.fragment == fragment);

@@ -9,10 +9,11 @@ use super::gates::GateKeeper;
 use super::host::{Host, WorkResult};
 use super::late::{Ahead, Start};
 use super::local::{AtHand, LocalBuffer, stand_on};
+use super::masks::Masks;
 use super::places::Places;
 use crate::aggregate::Noised;
 use crate::trainer::Trainer;
-use murmurate_protocol::{Digest, FragmentId, Order, Round, SliceId, TrainingRules};
+use murmurate_protocol::{Digest, FragmentId, Order, PeerId, Round, SliceId, TrainingRules};
 
 /// The core of the mix lane. A mixer borrows it for each order.
 pub(super) struct MixCore {
@@ -31,6 +32,8 @@ pub(super) struct MixCore {
     pub(super) sends_deltas: bool,
     /// Makes the round's delta private, where the run promises that.
     pub(super) noised: Option<Noised>,
+    /// Masks contributions, where others may read their sums alone.
+    pub(super) masks: Option<Masks>,
     /// The note in the bytes that were applied last.
     pub(super) note: Vec<u8>,
 }
@@ -106,11 +109,15 @@ impl MixCore {
         self.codecs.direct(round, &rules);
     }
 
-    /// Encodes a shard of the contribution.
+    /// Encodes a shard of the contribution: masked, where it is for the sum of these members alone.
+    ///
+    /// # Panics
+    /// If it would leave as it is although the run masks contributions.
     pub(super) fn encode_contribution(
         &mut self,
         slice: SliceId,
         of: u16,
+        members: Option<&[(PeerId, f64)]>,
         out: &mut Vec<u8>,
     ) -> WorkResult {
         self.take_piece(slice.fragment);
@@ -127,9 +134,20 @@ impl MixCore {
                 None => error,
             })?;
         }
+        let start = range.start;
         let values = self.anchor.outgoing(range, trained);
-        self.contributions
-            .encode(codecs, places, values, slice, of, out)
+        match (&mut self.masks, members) {
+            (None, None) => self
+                .contributions
+                .encode(codecs, places, values, slice, of, out),
+            (Some(masks), Some(members)) => {
+                places.must_be_finite(start, values.0)?;
+                masks.encode(values.0, &slice, of, members, out)?;
+                self.contributions.note(slice, of);
+                Ok(())
+            }
+            _ => panic!("contributions are masked where the plan says so, and only there"),
+        }
     }
 
     /// Encodes values of a whole fragment, which are no contribution of the round.

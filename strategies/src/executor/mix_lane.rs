@@ -14,18 +14,19 @@ use super::host::{Host, WorkResult};
 use super::late::{Ahead, Blend, Eager, Late};
 use super::local::AtHand;
 use super::local::LocalBuffer;
+use super::masks::{self, Masks};
 use super::merge::Branches;
 use super::mix_core::MixCore;
 use super::mixer::Mixer;
 use super::mixers;
-use super::parts::Parts;
+use super::parts::{Hidden, Parts};
 use super::places::Places;
 use crate::TensorSpec;
 use crate::aggregate::Noised;
 use crate::compress::F32;
 use murmurate_protocol::{
-    Combination, Contribution, Digest, Done, Ending, FragmentId, Order, Piece, Settlement, SliceId,
-    Source, StoreId, TrainingRules, Unneeded,
+    Combination, Contribution, Digest, Done, Ending, FragmentId, Order, PeerId, Piece, PlanHash,
+    Settlement, SliceId, Source, StoreId, TrainingRules, Unneeded,
 };
 
 /// Bytes that the mix lane keeps, by store.
@@ -101,6 +102,7 @@ impl MixLane {
         let in_halves = |late: &Late| late.blend == Blend::Estimate;
         let halves = parts.overlap.late.filter(in_halves);
         let halves = halves.map(|_| Halves::new(places.ranges(), parameters));
+        let (noised, masks) = hide(parts.hidden, parts.plan);
         let core = MixCore {
             ema: parts
                 .ema
@@ -133,10 +135,8 @@ impl MixLane {
             },
             keeper: None,
             sends_deltas: moves_the_anchor && parts.contribution == Contribution::Delta,
-            noised: parts.promise.map(|promise| {
-                let key = promise.key.expect("the host gives the key of the noise");
-                Noised::new(&promise.privacy, key)
-            }),
+            noised,
+            masks,
             note: Vec::new(),
             places,
         };
@@ -390,7 +390,28 @@ impl MixLane {
             Source::Noted(note) => bundle::append(slice, note, host),
             Source::Bundle { parts, noted } => bundle::bundle(slice, parts, *noted, host),
             Source::Bytes(bytes) => Ok(bundle::put(slice, bytes.clone(), host)),
+            Source::Masked(members) => self.encode_masked(slice, of, members, host),
         }
+    }
+
+    /// Encodes one shard of the contribution for the sum of these members' alone.
+    fn encode_masked(
+        &mut self,
+        slice: SliceId,
+        of: u16,
+        members: &[(PeerId, f64)],
+        host: &dyn Host,
+    ) -> WorkResult<Done> {
+        self.collect();
+        let len = self
+            .core
+            .places
+            .shard(slice.fragment, slice.shard, of)
+            .len();
+        let mut out = host.room(masks::BYTES.of(len as u64) as usize);
+        let core = &mut self.core;
+        core.encode_contribution(slice, of, Some(members), &mut out)?;
+        Ok(encoded(slice, out, host))
     }
 
     /// Encodes one shard of the contribution or of another store.
@@ -412,10 +433,26 @@ impl MixLane {
             StoreId::Branch => Branches::encode(core, slice, of, &mut out)?,
             StoreId::Merged(shard) => self.branches.encode_mean(slice, shard, &mut out)?,
             StoreId::Local => {
-                core.encode_contribution(slice, of, &mut out)?;
+                core.encode_contribution(slice, of, None, &mut out)?;
             }
             store => self.mixer.encode(core, store, slice, of, &mut out)?,
         }
         Ok(encoded(slice, out, host))
     }
+}
+
+/// What hides contributions.
+///
+/// # Panics
+/// If something is to be hidden, and the host has given no secrets.
+fn hide(hidden: Hidden, plan: PlanHash) -> (Option<Noised>, Option<Masks>) {
+    if hidden.noised.is_none() && !hidden.masked {
+        return (None, None);
+    }
+    let secrets = hidden.secrets.expect("the host gives its secrets");
+    let noised = hidden
+        .noised
+        .map(|privacy| Noised::new(&privacy, secrets.noise));
+    let masks = hidden.masked.then(|| Masks::new(plan, secrets.pairs));
+    (noised, masks)
 }

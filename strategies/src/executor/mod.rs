@@ -33,6 +33,7 @@ mod halves;
 mod host;
 mod late;
 mod local;
+pub(crate) mod masks;
 mod merge;
 mod mix_core;
 mod mix_lane;
@@ -54,7 +55,7 @@ pub use host::{
 pub use late::{Blend, Late};
 pub use mix_lane::{Memory, MixLane};
 pub use mixers::{CenterRule, Keeps, Mixing};
-pub use parts::{Overlap, Parts, Promise};
+pub use parts::{Hidden, Overlap, PairSecrets, Parts, Secrets};
 pub use rules::Rules;
 pub use train_lane::{TrainLane, TrainSignals};
 pub use transfer::STATE_HEADER_BYTES;

@@ -8,7 +8,7 @@ use crate::aggregate::Privacy;
 use crate::correct::{Companion, Correction};
 use crate::inner::InnerOptimizer;
 use crate::outer::{OuterOptimizer, StoredOuter};
-use murmurate_protocol::{Contribution, Layers, PlanHash};
+use murmurate_protocol::{Contribution, Layers, PeerId, PlanHash};
 use std::ops::Range;
 
 /// What an Executor is made of, beside its trainer.
@@ -39,8 +39,8 @@ pub struct Parts {
     pub ema: Option<f64>,
     /// The rates of inner steps, and which tensors decay.
     pub rules: Rules,
-    /// The promise about this peer's data, if the run makes one: contributions are clipped and noised.
-    pub promise: Option<Promise>,
+    /// What is hidden of contributions before they leave.
+    pub hidden: Hidden,
     /// Set where the trainer has nothing to do between the cut and the round's end, and its parameters are
     /// only read for contributions.
     pub leaves_trainer_free: bool,
@@ -60,19 +60,24 @@ pub struct Overlap {
     pub eager: Option<OuterOptimizer>,
 }
 
-/// A promise about a peer's data.
-pub struct Promise {
-    /// Clip and noise.
-    pub privacy: Privacy,
-    /// The key of the noise. A host must give it, of the system's randomness, before it makes an Executor.
-    pub key: Option<[u8; 32]>,
+/// What is hidden of a peer's contributions before they leave it.
+#[derive(Default)]
+pub struct Hidden {
+    /// They are clipped and noised, where the run promises privacy.
+    pub noised: Option<Privacy>,
+    /// They are masked: others can read their sums alone.
+    pub masked: bool,
+    /// What only this peer may know. A host must give it before it makes an Executor that hides something.
+    pub secrets: Option<Secrets>,
 }
 
-impl Parts {
-    /// Takes the key of the noise of private contributions, if there are any.
-    pub fn set_noise_key(&mut self, key: [u8; 32]) {
-        if let Some(promise) = &mut self.promise {
-            promise.key = Some(key);
-        }
-    }
+/// What only one peer may know, or two.
+pub struct Secrets {
+    /// The key of the noise, of the system's randomness.
+    pub noise: [u8; 32],
+    /// What this peer and another one know.
+    pub pairs: PairSecrets,
 }
+
+/// The secret that this peer and another one know, and no third; `None` for a peer whose id is no key.
+pub type PairSecrets = Box<dyn Fn(PeerId) -> Option<[u8; 32]> + Send>;

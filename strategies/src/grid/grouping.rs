@@ -100,10 +100,10 @@ fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
     )?;
     let rule = strategy.aggregation();
     refuse(
-        rule.privacy().is_some_and(|it| it.members > 1),
+        rule.is_masked(),
         KEY,
-        "rows pass on means of fewer members than those whose noise protects together",
-        "set aggregation.members to 1, or use grouping = \"flat\"",
+        "rows pass on means of few members, and masks cancel in the sum of a whole group",
+        FLAT,
     )?;
     refuse(
         !rule.is_mean() && rule.privacy().is_none(),

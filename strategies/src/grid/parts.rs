@@ -2,7 +2,7 @@
 
 use super::{Strategy, methods};
 use crate::compress::Switched;
-use crate::executor::{Blend, ByFragment, Late, Overlap, Parts, Promise, Rules};
+use crate::executor::{Blend, ByFragment, Hidden, Late, Overlap, Parts, Rules};
 use murmurate_protocol::{Contribution, Plan};
 
 impl Parts {
@@ -34,10 +34,11 @@ impl Parts {
             inner: gradients.then(|| strategy.inner(len)),
             correction: strategy.correction(len),
             ema: None,
-            promise: strategy
-                .aggregation()
-                .privacy()
-                .map(|privacy| Promise { privacy, key: None }),
+            hidden: Hidden {
+                noised: strategy.aggregation().privacy(),
+                masked: strategy.aggregation().is_masked(),
+                secrets: None,
+            },
             rules: Rules::new(
                 rate,
                 plan.budget,

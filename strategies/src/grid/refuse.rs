@@ -5,6 +5,7 @@ use super::{
     Strategy, StrategyError, companions, compression, grouping, methods, overlap, rates,
     synchronization,
 };
+use crate::aggregate::MEMBERS_LEAST;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::Needs;
 use murmurate_protocol::{Contribution, ExchangeFacts, Layers, Pace, Schedule, StepBudget};
@@ -20,6 +21,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     grouping::check(strategy)?;
     compression::check(strategy)?;
     private(strategy)?;
+    masked(strategy)?;
     let facts = strategy.exchange().facts();
     if !facts.exchanges {
         return Ok(());
@@ -66,12 +68,11 @@ fn private(strategy: &Strategy) -> Result<(), StrategyError> {
         "a companion travels beside the parameters, and its norm has no bound",
         "leave inner.correction out, or use rule = \"weighted-mean\"",
     )?;
-    let exact = strategy.codec().properties().lossless && !strategy.error_feedback();
     refuse(
-        privacy.members > 1 && !exact,
+        (2..MEMBERS_LEAST).contains(&privacy.members),
         "aggregation.members",
-        "only the sum of exact contributions hides each of them; rounded or sparse ones tell more than their sum",
-        "use codec = \"f32\" without error feedback, or members = 1",
+        "the sum of two shows each of them the contribution of the other",
+        "use members = 1, or at least 3",
     )?;
     refuse(
         strategy.synchronization().pace == Pace::Balanced,
@@ -90,6 +91,46 @@ fn private(strategy: &Strategy) -> Result<(), StrategyError> {
         "aggregation.budget",
         "a single contribution with this noise costs more than the whole budget",
         "raise aggregation.noise, or aggregation.budget",
+    )
+}
+
+/// Refuses choices with which more than the sum of masked contributions would be seen, or none could be made.
+fn masked(strategy: &Strategy) -> Result<(), StrategyError> {
+    const RULE: &str = "aggregation.rule";
+    if !strategy.aggregation().is_masked() {
+        return Ok(());
+    }
+    let facts = strategy.exchange().facts();
+    refuse(
+        !facts.agrees || facts.shows_contributions || strategy.schedule() != Schedule::Butterfly,
+        RULE,
+        "masks cancel in the sum of one agreed group, which the owner of a shard makes of all contributions",
+        "use exchange = \"all-reduce\" along the butterfly, or \"parameter-server\" with mode = \"bsp\"",
+    )?;
+    refuse(
+        strategy.signs(),
+        "agreement.liars",
+        "a member that lies is found by its contribution, and no one sees a masked one",
+        "set it to 0, or use another rule, such as \"centered-clip\"",
+    )?;
+    let codec = strategy.codec().properties();
+    refuse(
+        !codec.dense || codec.reduction == Reduction::TwoPasses,
+        "compression.codec",
+        "every value of a contribution is masked, whatever it is: the codec encodes means alone",
+        "use a dense codec, such as \"f32\" or \"int8\"",
+    )?;
+    refuse(
+        strategy.error_feedback(),
+        "compression.error_feedback",
+        "masked contributions leave nothing out that could follow",
+        "set it to false",
+    )?;
+    refuse(
+        strategy.choice().is_some(),
+        "compression.choose",
+        "contributions are masked and not encoded, so a codec changes half of what is sent",
+        "leave it out",
     )
 }
 

@@ -184,9 +184,8 @@ impl Strategy {
             .copied()
             .filter(|spec| spec.tag != own.spec().tag && may_replace(own, spec).is_ok());
         let all: Vec<_> = std::iter::once(own.spec()).chain(others).collect();
-        let privacy = self.aggregation().privacy();
-        // Where members protect together, contributions must be exact.
-        let one = !self.overlap.has_densities() && privacy.is_none_or(|it| it.members == 1);
+        // Masked contributions are not encoded, and not every codec fits means alone.
+        let one = !self.overlap.has_densities() && !self.aggregation().is_masked();
         if self.exchange().agrees() && one && all.len() > 1 {
             all
         } else {

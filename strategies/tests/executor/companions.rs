@@ -2,7 +2,7 @@
 //! Corrections with one reach the common optimum where those without keep their bias, also if peers die or resume.
 
 use crate::common::store::{Still, Store};
-use crate::common::{Draw, Fate, Swarm, gradient, orders, peer, quadratic};
+use crate::common::{Draw, Fate, Swarm, gradient, orders, peer, quadratic, secrets};
 use murmurate_protocol::{FragmentId, Part, Round, RunId, StepBudget, StoreId};
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::{Strategy, registry};
@@ -334,7 +334,7 @@ fn executor(text: &str) -> Executor {
     let trainer = task(text).build(0, 2, SEED);
     let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 100);
     let mut parts = Parts::new(&strategy, &plan.unwrap(), DIM);
-    parts.set_noise_key([0; 32]);
+    parts.hidden.secrets = Some(secrets(0, peer(0)));
     Executor::new(trainer, parts, Box::new(Still))
 }
 

@@ -23,7 +23,7 @@ use crate::schedule::Program;
 use crate::sorted::SortedSet;
 use crate::{
     Attempt, Digest, Ending, Event, FragmentId, Layers, Members, Order, Output, Part, PeerError,
-    PeerId, PushOutcome, Round, SliceId, SliceMeta, Source, Tag, Time, Wait,
+    PeerId, PushOutcome, Round, SliceId, SliceMeta, Tag, Time, Wait,
 };
 use core::time::Duration;
 use std::sync::Arc;
@@ -171,7 +171,7 @@ impl FragmentRound {
             let order = Order::Encode {
                 slice: self.scope.contribution(shard, self.scope.group.me),
                 of: self.scope.cut(),
-                from: Source::Store(self.scope.source()),
+                from: self.scope.source(),
             };
             self.order(cx, order, Task::Contribution(shard));
         }
@@ -333,11 +333,15 @@ impl FragmentRound {
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);
     }
 
-    /// A shard is missing whose owner is given up.
+    /// A shard is missing whose owner is given up, or this peer, which may not make it of what came.
     pub(super) fn orphaned(&self) -> bool {
+        let mine = |shard| self.scope.whole && !self.reduction.duties.contains_key(&shard);
         (0..self.scope.of).any(|shard| {
-            let gone = self.targets.get(usize::from(shard));
-            let gone = gone.is_some_and(|t| !self.hopeful.has(t.owner));
+            let owner = self.targets.get(usize::from(shard)).map(|t| t.owner);
+            let gone = owner.is_some_and(|owner| match owner == self.scope.group.me {
+                true => mine(shard),
+                false => !self.hopeful.has(owner),
+            });
             gone && self.fitting(shard).is_none()
         })
     }

@@ -11,7 +11,7 @@ use crate::roll::RoundNote;
 use crate::sorted::SortedMap;
 use crate::{
     Attempt, Combination, Ending, Event, ExchangeKind, FragmentId, Members, Part, PeerError,
-    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, StoreId, Tag, TallyEntry, Time,
+    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, TallyEntry, Time,
 };
 use core::time::Duration;
 
@@ -35,6 +35,8 @@ pub(super) struct Scope {
     pub(super) scoring: Option<Scoring>,
     /// Members contribute twice: for a basis that an owner makes of the first contributions.
     pub(super) two_passes: bool,
+    /// All contributions are summed or none: they are masked.
+    pub(super) whole: bool,
     /// In a grid: the shard that the group, a column, agrees on. Its parts are numbered from zero here
     /// and over the whole fragment in names of slices.
     pub(super) within: Option<Within>,
@@ -80,6 +82,7 @@ impl Scope {
             gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
             scoring: agreement.scoring.filter(|_| !merges),
             two_passes: agreement.passes.are_two() && !merges,
+            whole: agreement.whole && !merges,
             group,
             within,
         }
@@ -92,7 +95,8 @@ impl Scope {
 
     /// So few contributions make no mean. Branches are averaged, whatever the rule for contributions is.
     pub(super) fn too_few(&self, plan: &Plan, bringing: usize) -> bool {
-        bringing == 0 || (!self.group.merges() && plan.too_few(bringing))
+        let missing = self.whole && bringing < self.group.bringing().count();
+        bringing == 0 || missing || (!self.group.merges() && plan.too_few(bringing))
     }
 
     /// How inputs of a shard become one.
@@ -237,13 +241,18 @@ impl Scope {
         RoundNote::join(change, Tally::of(&entries).to_bytes())
     }
 
-    /// Store that members contribute: of their training, or their branch.
-    pub(super) fn source(&self) -> StoreId {
-        match self.group.merges() {
+    /// What members contribute: of their training, or their branch.
+    pub(super) fn source(&self) -> Source {
+        if self.whole {
+            let bringing = self.group.bringing().iter();
+            let member = |i: usize| (self.group.peer(i), self.group.members[i].said.weight);
+            return Source::Masked(bringing.map(member).collect());
+        }
+        Source::Store(match self.group.merges() {
             true => StoreId::Branch,
             false if self.within.is_some() => StoreId::Row,
             false => StoreId::Local,
-        }
+        })
     }
 
     /// Store of a shard's reduction.

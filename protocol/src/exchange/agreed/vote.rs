@@ -711,6 +711,15 @@ impl FragmentRound {
             return;
         }
         let shards = self.shard_plans(cx, ballot, &promises);
+        let again = shards
+            .iter()
+            .any(|plan| matches!(plan, ShardPlan::Redo { .. }));
+        if self.scope.whole && again {
+            // A member that brought its contribution is gone, and without it there is no sum.
+            self.tell(cx, alive, &FragmentMessage::Void { ballot });
+            self.void(cx);
+            return;
+        }
         let repair = FragmentMessage::Repair {
             ballot,
             alive,

@@ -93,7 +93,10 @@ impl Mixer for Agreed {
         let len = core.places.shard(fragment, shard, of).len();
         let kept = self.shards.remove(&(fragment, shard));
         let mut acc = kept.unwrap_or_else(|| std::mem::take(&mut self.spare));
-        let reduced = self.rule.reduce(&core.codecs, &mut acc, len, inputs, host);
+        let reduced = match &core.masks {
+            Some(masks) => masks.open(&mut acc, len, of, inputs, host),
+            None => self.rule.reduce(&core.codecs, &mut acc, len, inputs, host),
+        };
         self.shards.insert((fragment, shard), acc);
         reduced.map(|()| Done::Combined)
     }

@@ -43,7 +43,7 @@ fn schedule(strategy: &Strategy) -> Result<(), StrategyError> {
         return Ok(());
     }
     refuse(
-        !strategy.aggregation().is_mean(),
+        !strategy.aggregation().is_mean() && !strategy.aggregation().is_masked(),
         SCHEDULE,
         "a robust rule needs separate contributions, and this schedule sums them on their way",
         "use \"butterfly\", or rule = \"weighted-mean\"",

@@ -4,6 +4,7 @@ use super::Strategy;
 use crate::Layout;
 use crate::aggregate::Nature;
 use crate::compress::{Codec, CodecKind, Reduction};
+use crate::executor::masks::BYTES as MASKED_BYTES;
 use crate::grid::{StrategyError, methods};
 use crate::inner::{Rate, RateError, fits};
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
@@ -111,6 +112,7 @@ impl Strategy {
                 parts: self.architecture.parts,
                 scoring: self.aggregation().scoring(),
                 ladder: self.ladder(),
+                whole: self.aggregation().is_masked(),
             },
             deadlines: self.deadlines,
             state_bytes: (parameters as u64).saturating_mul(each) + self.kept_bytes(layout),
@@ -125,7 +127,10 @@ impl Strategy {
         let aggregate = methods::of(exchange).costs.aggregate;
         let plan = |range: &Range<usize>, codec: &dyn Codec| FragmentPlan {
             len: range.len() as u64,
-            contribution: codec.bytes_bound(),
+            contribution: match self.aggregation().is_masked() {
+                true => MASKED_BYTES,
+                false => codec.bytes_bound(),
+            },
             aggregate: aggregate(exchange, codec),
         };
         let ranges = self.fragments(layout);

@@ -12,4 +12,5 @@ mod layers;
 mod one_bit_adam;
 mod private_mean;
 mod robust;
+mod secure_mean;
 mod two_passes;

@@ -22,7 +22,7 @@ use murmurate_protocol::{
     PeerConfig, PeerError, PeerId, Plan, PushOutcome, Round, RunId, SliceId, SliceMeta, Source,
     Tag, Time, Unneeded,
 };
-use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::executor::{Executor, Parts, Secrets};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::slices::SliceStore;
@@ -217,6 +217,15 @@ impl Trainer for Watched {
     }
 }
 
+/// Secrets of the peer with this id: those of a pair follow from their ids.
+pub fn secrets(noise: u8, me: PeerId) -> Secrets {
+    let named = move |other: PeerId| [me.min(other), me.max(other)].map(|id| *id.as_bytes());
+    Secrets {
+        noise: [noise; 32],
+        pairs: Box::new(move |other| Some(*Digest::of(named(other).as_flattened()).as_bytes())),
+    }
+}
+
 /// A draw from a seed: the splitmix64 sequence.
 pub struct Draw(pub u64);
 
@@ -317,7 +326,7 @@ impl Swarm {
         });
         let len = self.initial.len();
         let mut parts = Parts::new(&self.strategy, &self.plan, len);
-        parts.set_noise_key([index as u8; 32]);
+        parts.hidden.secrets = Some(secrets(index as u8, me));
         let executor = Executor::new(trainer, parts, Box::new(Still));
         let config = PeerConfig {
             me,
@@ -638,7 +647,7 @@ impl Swarm {
             }
             Order::Encode {
                 slice,
-                from: Source::Store(_) | Source::Relayed(_),
+                from: Source::Store(_) | Source::Relayed(_) | Source::Masked(_),
                 ..
             } => {
                 let bytes = member.store.get(slice).expect("it was encoded");
