@@ -201,6 +201,7 @@ impl<'a> Recipe<'a> {
         parts.hidden.secrets = Some(Secrets {
             noise,
             pairs: Box::new(move |other| Some(secret(me.min(other), me.max(other)))),
+            masked: None,
         });
         parts
     }

@@ -80,7 +80,7 @@ fn present(page: &mut Page, status: &Status) {
     page.measure("saved_round", whole(status.saved_round));
     page.measure("inner_steps_per_second", Some(status.inner_steps_per_s));
     page.measure("loss", status.loss);
-    let privacy = status.privacy;
+    let privacy = status.privacy.and_then(|it| it.promise);
     page.measure("privacy_epsilon", privacy.and_then(|it| it.epsilon));
     page.measure(
         "privacy_contributions_left",

@@ -40,7 +40,7 @@ pub use observer::{Clock, Observer, StatusHandle};
 pub(crate) use page::page_of_local;
 pub(crate) use server::ApiError;
 pub use server::{ApiServer, Served};
-pub use status::{EvaluationStatus, PrivacyStatus, Status, Trouble, TroubleKind};
+pub use status::{EvaluationStatus, PrivacyStatus, PromiseStatus, Status, Trouble, TroubleKind};
 pub(crate) use status::{PathStatus, PeerStatus, Presence, ServingStatus, TransferStatus};
 pub use swarm::{DaemonView, PeerView, Swarm};
 pub use v1::{ContributionsPage, HistoryPage};

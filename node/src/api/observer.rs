@@ -5,8 +5,8 @@ use super::forecast::{Links, Mark, RoundWindow};
 use super::insight::{Altered, Figures, Insight};
 use super::status::{
     BranchStatus, Contributor, EvaluationStatus, GroupStatus, MergedStatus, NatStatus, PathStatus,
-    PeerStatus, PlaceStatus, Presence, PrivacyStatus, ServingStatus, Status, TransferStatus,
-    VitalsStatus, WaitStatus,
+    PeerStatus, PlaceStatus, Presence, PrivacyStatus, PromiseStatus, ServingStatus, Status,
+    TransferStatus, VitalsStatus, WaitStatus,
 };
 use super::why::{Facts, state, troubles};
 use super::{About, Claims, ControlStatus, LinkStatus, Memory, RoundStatus, Traffic};
@@ -65,6 +65,10 @@ impl Observer {
             samples: base.samples,
             train_s: base.train_s,
             wall_s: base.wall_s,
+            privacy: about.agreement.whole.then_some(PrivacyStatus {
+                masked: Some(about.agreement.contributions),
+                promise: None,
+            }),
             ..Status::default()
         };
         Self {
@@ -85,8 +89,9 @@ impl Observer {
     }
 
     /// Takes the account of the data's privacy.
-    pub(crate) fn privacy(&mut self, spent: PrivacyStatus) {
-        self.status.privacy = Some(spent);
+    pub(crate) fn privacy(&mut self, spent: PromiseStatus) {
+        let privacy = self.status.privacy.get_or_insert_default();
+        privacy.promise = Some(spent);
     }
 
     /// Takes what the peer waits for.

@@ -41,7 +41,7 @@ pub struct Status {
     pub state: String,
     /// Present troubles, the gravest first.
     pub troubles: Vec<Trouble>,
-    /// Privacy of this daemon's data, where the run promises it.
+    /// Privacy and masks of this daemon's contributions, where they have one of them.
     pub privacy: Option<PrivacyStatus>,
     /// Directives of the run's owner.
     pub control: ControlStatus,
@@ -137,9 +137,31 @@ pub struct Unusual {
     pub saves_failed: u64,
 }
 
-/// The privacy of a daemon's data, as `/status` shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Privacy and masks of a daemon's contributions, as `/status` shows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PrivacyStatus {
+    /// Where contributions are masked: the fewest members whose sum is opened.
+    pub masked: Option<u16>,
+    /// The account of the promise, where the run makes one.
+    #[serde(flatten)]
+    pub promise: Option<PromiseStatus>,
+}
+
+impl PrivacyStatus {
+    /// In a sentence, or two.
+    pub fn sentence(&self) -> String {
+        let masked = self.masked.map(|members| {
+            format!("Contributions are masked: other daemons see their sum alone, of at least {members}.")
+        });
+        let promise = self.promise.map(|promise| promise.sentence());
+        let both: Vec<String> = promise.into_iter().chain(masked).collect();
+        both.join(" ")
+    }
+}
+
+/// The privacy that a run promises for a daemon's data, as `/status` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PromiseStatus {
     /// Epsilon of all contributions so far; none if some of them had no noise.
     pub epsilon: Option<f64>,
     /// The probability with which the promise may fail.
@@ -154,7 +176,7 @@ pub struct PrivacyStatus {
     pub members: u64,
 }
 
-impl PrivacyStatus {
+impl PromiseStatus {
     /// In a sentence.
     pub fn sentence(&self) -> String {
         let Some(epsilon) = self.epsilon else {
@@ -174,7 +196,7 @@ impl PrivacyStatus {
         let whom = match self.members {
             1 => String::new(),
             members => {
-                format!(" Against those who see means of {members} or more, not against members.")
+                format!(" It is a promise about sums of {members} contributions or more.")
             }
         };
         format!(

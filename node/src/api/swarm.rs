@@ -29,7 +29,7 @@ pub struct Swarm {
     pub peers: Vec<PeerView>,
     /// Directives of the run's owner.
     pub control: ControlStatus,
-    /// Privacy of this daemon's data, where the run promises it.
+    /// Privacy and masks of this daemon's contributions, where they have one of them.
     pub privacy: Option<PrivacyStatus>,
     /// Sums over all daemons.
     pub totals: Totals,

@@ -5,7 +5,7 @@
 
 use crate::api::{Trouble, TroubleKind};
 use crate::net::Path;
-use murmurate_protocol::{Event, PeerId, Round, SortedMap};
+use murmurate_protocol::{AgreementPlan, Event, PeerId, Round, SortedMap};
 use std::time::{Duration, Instant};
 
 const PRINTED: [TroubleKind; 4] = [
@@ -89,11 +89,16 @@ const ADVICE: &str = "exchanges end before all slices have arrived; send less (a
                       `strategy.deadlines.ceiling_ms` at all daemons (and `initial_ms`, so that the first \
                       rounds count too)";
 
+/// As [`ADVICE`], where a group sums the contributions of all its members or of none.
+const ADVICE_WHOLE: &str = "in each a member's contribution was missing, because it left or was late, and masked \
+                            contributions are summed all or none; stop daemons that come and go, give slow ones \
+                            fewer inner steps, or raise `strategy.deadlines.ceiling_ms` at all daemons";
+
 /// Void rounds since the last one with a result.
 #[derive(Debug)]
 pub(super) struct VoidRounds {
-    /// The least number of contributions that make a result.
-    least: u16,
+    /// What a result needs.
+    terms: AgreementPlan,
     /// Members of the last group.
     group: Option<usize>,
     count: u64,
@@ -105,10 +110,10 @@ pub(super) struct VoidRounds {
 }
 
 impl VoidRounds {
-    /// With the least number of contributions that make a result.
-    pub(super) const fn new(least: u16) -> Self {
+    /// With the terms of a result.
+    pub(super) const fn new(terms: AgreementPlan) -> Self {
         Self {
-            least,
+            terms,
             group: None,
             count: 0,
             last: None,
@@ -120,11 +125,12 @@ impl VoidRounds {
     /// What to do.
     fn advice(&self) -> String {
         match self.group {
-            Some(members) if members < usize::from(self.least) => format!(
+            Some(members) if members < usize::from(self.terms.contributions) => format!(
                 "{members} of the daemons take part, and a result needs contributions of {} \
                  (`strategy.aggregation.members` or `liars`): start more daemons, or lower that at all of them",
-                self.least
+                self.terms.contributions
             ),
+            _ if self.terms.whole => ADVICE_WHOLE.to_owned(),
             _ => ADVICE.to_owned(),
         }
     }
@@ -143,7 +149,7 @@ impl VoidRounds {
             Event::Decided { .. } => {
                 *self = Self {
                     any_result: true,
-                    ..Self::new(self.least)
+                    ..Self::new(self.terms)
                 }
             }
             Event::Group { members, .. } => self.group = Some(members.len()),
@@ -274,7 +280,7 @@ mod tests {
 
     #[test]
     fn void_rounds_in_a_row_are_told_and_one_is_not() {
-        let mut rounds = VoidRounds::new(0);
+        let mut rounds = VoidRounds::new(AgreementPlan::default());
         let told = (0..4).filter_map(|round| rounds.observe(&void(round, 0)));
         assert_eq!(told.count(), 0);
         let text = rounds.observe(&void(4, 0)).unwrap();
@@ -297,7 +303,11 @@ mod tests {
 
     #[test]
     fn too_few_members_are_named_as_the_reason() {
-        let mut rounds = VoidRounds::new(3);
+        let of_three = AgreementPlan {
+            contributions: 3,
+            ..AgreementPlan::default()
+        };
+        let mut rounds = VoidRounds::new(of_three);
         let group = |ids: &[u8]| Event::Group {
             round: Round(0),
             members: ids.iter().map(|id| PeerId::from_bytes([*id; 32])).collect(),
@@ -311,14 +321,18 @@ mod tests {
             "{text}"
         );
         assert!(rounds.failure().unwrap().contains("start more daemons"));
-        let mut rounds = VoidRounds::new(3);
+        let mut rounds = VoidRounds::new(of_three);
         rounds.observe(&group(&[1, 2, 3]));
-        assert!(told(&mut rounds).unwrap().contains("ceiling_ms"));
+        assert!(told(&mut rounds).unwrap().contains("send less"));
+        let whole = true;
+        let mut rounds = VoidRounds::new(AgreementPlan { whole, ..of_three });
+        rounds.observe(&group(&[1, 2, 3]));
+        assert!(told(&mut rounds).unwrap().contains("all or none"));
     }
 
     #[test]
     fn a_result_ends_the_row() {
-        let mut rounds = VoidRounds::new(0);
+        let mut rounds = VoidRounds::new(AgreementPlan::default());
         (0..4).for_each(|round| {
             rounds.observe(&void(round, 0));
         });

@@ -50,7 +50,7 @@ impl Console {
             .map(|collector| Telemetry::start(collector, &status.status()))
             .transpose()
             .map_err(DaemonError::Telemetry)?;
-        let least = status.look(|facts| facts.about.agreement.contributions);
+        let terms = status.look(|facts| facts.about.agreement);
         Ok(Self {
             status,
             printer: Printer::new(mode).until(config.daemon.watch.target),
@@ -59,7 +59,7 @@ impl Console {
             http,
             links_read: Instant::now(),
             voice: Voice::new(&config.daemon),
-            void_rounds: VoidRounds::new(least),
+            void_rounds: VoidRounds::new(terms),
             other_data: Vec::new(),
             detours: Detours::default(),
             alarms: Alarms::default(),

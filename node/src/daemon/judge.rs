@@ -1,6 +1,7 @@
 //! Judges evaluations: which was the best, whether the goal is reached, and whether this daemon has
 //! learned nothing for too long. Leaving is this daemon's own decision: the others train on.
 
+use super::mark::Mark;
 use super::privacy::Account;
 use crate::config::WatchConfig;
 use crate::goal::{Missed, Target};
@@ -22,6 +23,8 @@ pub(super) struct Judge {
     reached: bool,
     /// Counts contributions where the run promises privacy.
     pub(super) account: Option<Account>,
+    /// Marks the rounds of masked contributions, where they are masked.
+    pub(super) mark: Option<Mark>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -42,12 +45,6 @@ impl Judge {
             best,
             ..Self::default()
         }
-    }
-
-    /// The same with an account of private contributions.
-    pub(super) fn paying(self, account: Account) -> Self {
-        let account = Some(account);
-        Self { account, ..self }
     }
 
     pub(super) fn look(&mut self, round: u64, found: &Evaluation) -> Verdict {

@@ -8,6 +8,7 @@ mod driver;
 mod ending;
 mod error;
 mod judge;
+mod mark;
 mod news;
 mod payload;
 mod perform;

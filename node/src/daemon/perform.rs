@@ -12,10 +12,11 @@ use crate::faults::Fault;
 use crate::membership::Roll;
 use crate::progress::duration;
 use crate::splits::SplitChange;
+use crate::store::StoreError;
 use murmurate_protocol::wire::{MembershipMessage, Message, PeerRecord, Setting};
 use murmurate_protocol::{
     Directive, Done, Evaluation, Event, Input, Order, OrderId, Output, PeerId, Phase, PushOutcome,
-    Remote, Round, SortedSet, TrainSummary, Wait, WorkError,
+    Remote, Round, SortedSet, Source, TrainSummary, Wait, WorkError,
 };
 use std::time::Instant;
 
@@ -88,8 +89,14 @@ impl Driver {
         None
     }
 
-    /// Passes an order to the lanes, once its cost for the data's privacy is counted.
+    /// Passes an order to the lanes, once its cost for the data's privacy is counted and its masks are noted.
     fn order(&mut self, id: OrderId, order: Order) {
+        if let (Order::Encode { slice, from, .. }, Some(mark)) = (&order, &mut self.judge.mark)
+            && matches!(from, Source::Masked(_))
+            && let Err(error) = mark.reach(slice.round)
+        {
+            return self.unnoted(id, &error);
+        }
         let contributes = matches!(order, Order::Train { .. });
         let Some(account) = self.judge.account.as_mut().filter(|_| contributes) else {
             return self.lanes.submit(id, order);
@@ -97,17 +104,23 @@ impl Driver {
         let paid = account.pay();
         let status = account.status();
         self.console.status.with(|it| it.privacy(status));
-        let done = match paid {
-            Ok(Payment::Made) => return self.lanes.submit(id, order),
+        match paid {
+            Ok(Payment::Made) => self.lanes.submit(id, order),
             Ok(Payment::Refused) => {
                 self.note(&format!("leaving: {}", status.sentence()));
                 self.pending.push_back(Input::Leave);
-                Done::Trained(TrainSummary::default())
+                let done = Done::Trained(TrainSummary::default());
+                self.pending.push_back(Input::Done { order: id, done });
             }
-            Err(error) => Done::Failed(WorkError::Training {
-                reason: error.to_string(),
-            }),
-        };
+            Err(error) => self.unnoted(id, &error),
+        }
+    }
+
+    /// What must be noted first cannot be written: the order is not carried out.
+    fn unnoted(&mut self, id: OrderId, error: &StoreError) {
+        let done = Done::Failed(WorkError::Training {
+            reason: error.to_string(),
+        });
         self.pending.push_back(Input::Done { order: id, done });
     }
 

@@ -2,7 +2,7 @@
 //! same directory. A contribution is counted, on disk, before training for it begins, so a crash can only make the
 //! count too high.
 
-use crate::api::PrivacyStatus;
+use crate::api::PromiseStatus;
 use crate::store::{MANIFEST, StoreError, write_atomically};
 use murmurate_strategies::aggregate::Privacy;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const FILE: &str = "privacy.json";
 
 /// Noise that is this many times as long as the signal leaves little to learn: simulated peers came to an accuracy of
-/// 0.72 on the bundled images with 2.1, of 0.61 with 3.8 and of 0.27 with 8.5 (docs/privacy.md).
+/// 0.72 on the bundled images with 2.1, of 0.61 with 3.8 and of 0.26 with 8.5 (docs/privacy.md).
 const DROWNS: f64 = 4.0;
 
 /// What contributions of this directory have cost.
@@ -116,33 +116,25 @@ impl Account {
         self.privacy.allowed(cost)
     }
 
-    /// What to expect, as a run of this many peers and parameters begins; zero rounds have no end.
-    pub(super) fn note(&self, peers: usize, parameters: u64, rounds: u64) -> String {
-        let members = self.privacy.members;
-        let status = self.status().sentence();
-        if members > peers.max(1) {
-            return format!(
-                "{status} No round has a result before {members} daemons take part, which is \
-                 `strategy.aggregation.members`; the run begins with {peers}."
-            );
-        }
+    /// A warning as a run of this many peers and parameters begins, if its noise drowns the deltas; zero rounds have
+    /// no end.
+    pub(super) fn note(&self, peers: usize, parameters: u64, rounds: u64) -> Option<String> {
         let ends = [self.left(), Some(rounds).filter(|rounds| *rounds > 0)];
         let rounds = ends.into_iter().flatten().min().unwrap_or(1).max(1);
-        let mean_of = (peers.max(1) * members) as f64 * rounds as f64;
+        let mean_of = (peers * self.privacy.members) as f64 * rounds as f64;
         let over = self.privacy.noise * (parameters as f64 / mean_of).sqrt();
-        if over < DROWNS {
-            return status;
-        }
-        format!(
-            "{status} The noise in the model of {peers} daemons will be {over:.0} times as long as their deltas \
-             together: expect it to learn little. Train fewer parameters, with more daemons, or set \
-             `strategy.aggregation.members` (docs/privacy.md)."
-        )
+        (over >= DROWNS).then(|| {
+            format!(
+                "The noise in the model of {peers} daemons will be {over:.0} times as long as their deltas together: \
+                 expect it to learn little. Train fewer parameters, with more daemons, or set \
+                 `strategy.aggregation.members` (docs/privacy.md)."
+            )
+        })
     }
 
-    pub(super) fn status(&self) -> PrivacyStatus {
+    pub(super) fn status(&self) -> PromiseStatus {
         let epsilon = self.spent.cost.map(|cost| self.privacy.epsilon(cost));
-        PrivacyStatus {
+        PromiseStatus {
             epsilon,
             delta: self.privacy.delta,
             budget: Some(self.privacy.budget).filter(|budget| *budget > 0.0),
@@ -236,12 +228,9 @@ mod tests {
             ..privacy(6.0, 8.0)
         };
         let open = |members| Account::open(dir.path(), with(members)).unwrap();
-        let note = open(1).note(4, 200_000, 0);
+        let note = open(1).note(4, 200_000, 0).unwrap();
         assert!(note.contains("expect it to learn little"), "{note}");
-        let note = open(1).note(1_000, 8_000, 0);
-        assert!(!note.contains("learn little"), "{note}");
-        let note = open(8).note(4, 100, 0);
-        assert!(note.contains("before 8 daemons take part"), "{note}");
+        assert_eq!(open(1).note(1_000, 8_000, 0), None);
     }
 
     #[test]
@@ -270,7 +259,12 @@ mod tests {
         let open = |members| Account::open(dir.path(), with(members)).unwrap();
         open(4).pay().unwrap();
         assert_eq!(open(1).status().members, 4);
-        assert!(open(1).status().sentence().contains("means of 4 or more"));
+        assert!(
+            open(1)
+                .status()
+                .sentence()
+                .contains("sums of 4 contributions or more")
+        );
     }
 
     #[test]

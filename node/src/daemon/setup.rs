@@ -4,6 +4,7 @@
 use super::clock::WallStopwatch;
 use super::contacts::{Acquaintances, finder};
 use super::judge::Judge;
+use super::mark::Mark;
 use super::privacy::Account;
 use super::trainer::{self, Made};
 use super::{DaemonError, SteadyClock};
@@ -19,7 +20,7 @@ use crate::lies::{Forger, Lie, LyingStore};
 use crate::membership::Entered;
 use crate::metrics::RateFact;
 use crate::net::{self, Net, NetConfig, NetEvent};
-use crate::store::{Best, Checkpoint, Expected, Identity, Manifest, Store, random_bytes};
+use crate::store::{Best, Checkpoint, Expected, Manifest, Store, random_bytes};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
 use murmurate_net::tcp::BulkChoice;
@@ -82,7 +83,7 @@ impl Setup {
             layout: plan.layout,
         };
         let checkpoint = store.resume(&expected, &|rounds| Some(plan_of(rounds).ok()?.hash()))?;
-        let parts = parts(config, &plan, layout.len(), store.identity());
+        let parts = parts(config, &plan, layout.len(), &store)?;
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
         let restored = |checkpoint| restore(config, checkpoint, &mut executor);
         let mut snapshot = checkpoint.as_ref().map(restored).transpose()?;
@@ -166,29 +167,39 @@ impl Setup {
     }
 }
 
-fn parts(config: &Config, plan: &Plan, len: usize, identity: &Identity) -> Parts {
+fn parts(config: &Config, plan: &Plan, len: usize, store: &Store) -> Result<Parts, DaemonError> {
     let mut parts = Parts::new(&config.strategy, plan, len);
-    let seed = identity.seed();
+    let seed = store.identity().seed();
     parts.hidden.secrets = Some(Secrets {
         noise: random_bytes(),
         pairs: Box::new(move |other| pair_secret(&seed, other)),
+        masked: mark(config, store.dir())?.and_then(|mark| mark.reached()),
     });
     parts.ema = config.daemon.watch.ema;
-    parts
+    Ok(parts)
 }
 
-/// The judge, with an account where the run promises privacy.
+/// The mark of masked rounds, where contributions are masked.
+fn mark(config: &Config, dir: &Path) -> Result<Option<Mark>, DaemonError> {
+    let masked = config.strategy.aggregation().is_masked();
+    let mark = masked.then(|| Mark::open(dir, config.run.id));
+    Ok(mark.transpose()?)
+}
+
+/// The judge, with what the run keeps of hidden contributions.
 ///
 /// # Errors
-/// If the account cannot be read, or is spent, or the data is not this daemon's own.
+/// If the mark or the account cannot be read, or is spent, or the data is not this daemon's own.
 fn judge(
     config: &Config,
     best: Option<Best>,
     dir: &Path,
     observer: &mut Observer,
 ) -> Result<Judge, DaemonError> {
-    let judge = Judge::new(&config.daemon.watch, best);
-    let Some(privacy) = config.strategy.aggregation().privacy() else {
+    let rule = config.strategy.aggregation();
+    let mut judge = Judge::new(&config.daemon.watch, best);
+    judge.mark = mark(config, dir)?;
+    let Some(privacy) = rule.privacy() else {
         Account::close(dir)?;
         return Ok(judge);
     };
@@ -201,7 +212,8 @@ fn judge(
         return Err(DaemonError::PrivacySpent { status });
     }
     observer.privacy(account.status());
-    Ok(judge.paying(account))
+    judge.account = Some(account);
+    Ok(judge)
 }
 
 /// The plan of a configuration with this number of rounds. Beside the strategy, peers agree on the seed,

@@ -47,10 +47,21 @@ impl Driver {
                  without it"
             ));
         }
-        if let Some(account) = &self.judge.account {
-            let plan = self.peer.plan();
+        let (plan, peers) = (self.peer.plan(), config.run.start_with.max(1));
+        if let Some(hidden) = self.console.status.status().privacy {
+            self.note(&hidden.sentence());
+        }
+        let least = usize::from(plan.agreement.contributions);
+        if least > peers {
+            self.note(&format!(
+                "No round has a result before {least} daemons take part (`strategy.aggregation.members` or `liars`); \
+                 the run begins with {peers}."
+            ));
+        } else if let Some(account) = &self.judge.account {
             let parameters = plan.fragments.iter().map(|it| it.len).sum();
-            self.note(&account.note(config.run.start_with, parameters, plan.rounds));
+            if let Some(note) = account.note(peers, parameters, plan.rounds) {
+                self.note(&note);
+            }
         }
     }
 
@@ -278,7 +289,7 @@ fn vitals(
     let steps = Some(status.inner_steps_per_s).filter(|rate| *rate > 0.0);
     let accuracy = status.evaluation.and_then(|found| found.accuracy);
     // Figures of the data have no noise, so where its privacy is promised they stay here.
-    let shares = status.privacy.is_none();
+    let shares = status.privacy.is_none_or(|it| it.promise.is_none());
     Vitals {
         // The network sets these two.
         peer: PeerId::from_bytes([0; 32]),

@@ -293,7 +293,11 @@ impl Context {
         let before = self.this_life.failed_in.replace(round);
         let again = before.is_some_and(|before| round.since(before) <= 1);
         if before != Some(round) && (!again || round.0.is_multiple_of(100)) {
-            let what = format!("{error}: round {round} goes on without this daemon's contribution");
+            let then = match self.plan.agreement.whole {
+                true => "has no result, which needs all contributions of a group",
+                false => "goes on without this daemon's contribution",
+            };
+            let what = format!("{error}: round {round} {then}");
             self.emit(Event::WorkFailed { what });
         }
     }

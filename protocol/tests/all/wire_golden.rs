@@ -276,7 +276,7 @@ fn messages() -> Vec<Message> {
         known: vec![true, false],
         versions: vec![version(1), void],
     });
-    let empty_row = scoped(FragmentMessage::EmptyRow);
+    let nothing = scoped(FragmentMessage::Nothing);
     let tally = scoped(FragmentMessage::Tally(vec![TallyEntry {
         place: 9,
         taken: taken(),
@@ -299,7 +299,7 @@ fn messages() -> Vec<Message> {
         forming.map(Message::from).into(),
         of_fragment.map(scoped).into(),
         of_signed.into(),
-        vec![collected, empty_row, tally, vote_for, query],
+        vec![collected, nothing, tally, vote_for, query],
         center.map(Message::from).into(),
         pull().map(Message::from).into(),
         grid(&record).map(Message::from).into(),

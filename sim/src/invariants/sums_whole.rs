@@ -12,7 +12,7 @@ const WINDOW: u64 = 256;
 /// Members of a sum with their weights.
 type Of = Vec<(PeerId, f64)>;
 
-/// What was masked, and what was summed.
+/// Masked deltas, and sums of them.
 #[derive(Debug)]
 pub(super) struct SumsWhole {
     /// The fewest members of a sum.

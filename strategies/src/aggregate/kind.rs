@@ -1,6 +1,5 @@
 //! What an aggregation rule is, and rules as data, from the `[aggregation]` table.
 
-use super::secure_mean::MEMBERS;
 use crate::kind::Kind;
 use crate::parameter::{Number, Parameter, Range};
 use murmurate_protocol::Scoring;
@@ -67,6 +66,9 @@ pub enum Nature {
 
 /// An aggregation rule with its parameters.
 pub type AggregationKind = Kind<AggregationSpec>;
+
+/// The key for the least number of contributions of rules that hide each of them.
+pub(super) const MEMBERS: &str = "members";
 
 /// Contributions that lie.
 pub(super) const LIARS: Parameter = Parameter::required(
@@ -157,8 +159,8 @@ impl AggregationKind {
     /// The least number of contributions that it combines: with fewer, its bound does not hold for the
     /// liars that it allows for, and the round is void. One for a rule that allows for no given number.
     pub fn contributions(&self) -> usize {
-        if self.has(MEMBERS.name) {
-            return self.count(MEMBERS.name);
+        if self.has(MEMBERS) {
+            return self.count(MEMBERS);
         }
         let liars = if self.has(LIARS.name) {
             self.liars()

@@ -8,7 +8,7 @@
 //! differential privacy", JRSS B 2022, corollary 3.3), whose (epsilon, delta) is exact (Balle and Wang, ICML
 //! 2018, theorem 8). Who takes part in a round is public, so no sampling amplifies this.
 
-use super::kind::{AggregationKind, AggregationSpec, Nature};
+use super::kind::{AggregationKind, AggregationSpec, MEMBERS, Nature};
 use crate::parameter::{Number, Parameter, Range};
 use core::f64::consts::{PI, SQRT_2};
 use murmurate_protocol::WorkError;
@@ -22,7 +22,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     summary: "the mean of clipped deltas with Gaussian noise, which hides what each peer's data does",
     equation: "v = (1/n) sum_k (x_k min(1, C / |x_k|) + N(0, (z C)^2 / max(1, m - 1))), C clip, z noise, m members",
     source: "McMahan et al., ICLR 2018; Balle and Wang, ICML 2018",
-    parameters: &[CLIP, NOISE, DELTA, BUDGET, MEMBERS],
+    parameters: &[CLIP, NOISE, DELTA, BUDGET, WITH],
     nature: Nature::Private,
     coordinate_wise: false,
     contributions: |_| 1,
@@ -58,8 +58,8 @@ const BUDGET: Parameter = Parameter::new(
     "the largest epsilon: a daemon leaves before a contribution that would pass it; 0 has no bound",
 );
 
-pub(super) const MEMBERS: Parameter = Parameter::new(
-    "members",
+const WITH: Parameter = Parameter::new(
+    MEMBERS,
     Range::Count(Number::Size, 1, GROUP_MEMBERS_MAX as u64),
     1.0,
     "members whose noise protects together: above 1 (from 3 on) contributions are masked, and only their sum is seen",
@@ -88,7 +88,7 @@ impl AggregationKind {
             noise: self.number(NOISE.name),
             delta: self.number(DELTA.name),
             budget: self.number(BUDGET.name),
-            members: self.count(MEMBERS.name),
+            members: self.count(MEMBERS),
         })
     }
 }

@@ -10,7 +10,7 @@
 //! fragment's round void, and the next group is without it. So no two sums of the same deltas are opened, whose
 //! difference would be a member's, and no secret needs to be shared for the case that its holder leaves.
 
-use super::kind::{AggregationKind, AggregationSpec, Nature};
+use super::kind::{AggregationKind, AggregationSpec, MEMBERS, Nature};
 use crate::compress::Random;
 use crate::compress::simd::kernel;
 use crate::parameter::{Number, Parameter, Range};
@@ -24,7 +24,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     summary: "the weighted mean, of which owners see the sum alone: contributions are masked for one another",
     equation: "v = sum_k (w_k x_k + sum_{j>k} m_kj - sum_{j<k} m_jk) / sum_k w_k mod 2^32, m_kj known to k and j alone",
     source: "Bonawitz et al., CCS 2017, section 4",
-    parameters: &[MEMBERS],
+    parameters: &[LEAST],
     nature: Nature::Masked,
     coordinate_wise: false,
     contributions: |_| 1,
@@ -35,8 +35,8 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 /// The sum of two shows each of them the contribution of the other.
 pub(crate) const MEMBERS_LEAST: usize = 3;
 
-pub(super) const MEMBERS: Parameter = Parameter::new(
-    "members",
+const LEAST: Parameter = Parameter::new(
+    MEMBERS,
     Range::Count(Number::Size, MEMBERS_LEAST as u64, GROUP_MEMBERS_MAX as u64),
     MEMBERS_LEAST as f64,
     "the fewest members whose sum is opened: with fewer the round is void",
@@ -58,6 +58,9 @@ const STEPS: f64 = ((1_u64 << 31) - 1024) as f64;
 /// The distance of the multiples to which contributions are rounded.
 pub(crate) const STEP: f64 = RANGE as f64 / STEPS;
 
+/// A sum with it rounds to the nearest whole number, whose last 32 bits are those of the sum: 1.5 * 2^52.
+const WHOLE: f64 = 6_755_399_441_055_744.0;
+
 /// Values that are masked at a time: they fit into the first-level cache.
 const TILE: usize = 2048;
 
@@ -78,8 +81,21 @@ impl Pairs {
         Self { added, subtracted }
     }
 
-    /// Appends `share * values`, rounded and masked: 4 bytes each. Values are within the range.
-    pub(crate) fn mask(mut self, values: &[f32], share: f64, seed: u64, out: &mut Vec<u8>) {
+    /// Appends `share * values`, rounded and masked: 4 bytes each.
+    ///
+    /// # Errors
+    /// If a value is not within the range: the largest magnitude, or NaN.
+    pub(crate) fn mask(
+        mut self,
+        values: &[f32],
+        share: f64,
+        seed: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), f32> {
+        let most = largest(values);
+        if most.is_nan() || most > RANGE {
+            return Err(most);
+        }
         out.reserve(4 * values.len());
         let (random, mut room) = (Random::new(seed), [0_u32; TILE]);
         let mut sums = [0_u32; TILE];
@@ -97,6 +113,7 @@ impl Pairs {
             sums.iter_mut().for_each(|sum| *sum = sum.to_le());
             out.extend_from_slice(bytemuck::cast_slice(sums));
         }
+        Ok(())
     }
 }
 
@@ -104,9 +121,15 @@ kernel! {
     /// Multiples of the step, as integers modulo 2^32: up or down at random, so that the mean stays.
     fn round<'a>(values: &'a [f32], factor: f64, random: Random, into: &'a mut [u32]) {
         for ((value, into), at) in values.iter().zip(into).zip(0..) {
-            let steps = f64::from(*value) * factor + f64::from(random.unit(at));
-            *into = steps.floor() as i32 as u32;
+            let steps = f64::from(*value) * factor + (f64::from(random.unit(at)) - 0.5);
+            *into = (steps + WHOLE).to_bits() as u32;
         }
+    }
+
+    /// The largest magnitude, with infinity and then NaN above all others. Bits of magnitudes are in their order.
+    fn largest<'a>(values: &'a [f32]) -> f32 {
+        let magnitude = |value: &f32| value.to_bits() & 0x7fff_ffff;
+        f32::from_bits(values.iter().map(magnitude).fold(0, u32::max))
     }
 
     fn add<'a>(masks: &'a [u32], sums: &'a mut [u32]) {
@@ -157,7 +180,7 @@ mod tests {
         let others = (0..members).filter(|other| *other != me);
         let pairs = Pairs::new(others.map(|other| (seed(me, other), me < other)));
         let mut out = Vec::new();
-        pairs.mask(values, share, me as u64, &mut out);
+        pairs.mask(values, share, me as u64, &mut out).unwrap();
         out
     }
 
@@ -242,6 +265,19 @@ mod tests {
             let mut acc = vec![0.0; 100];
             open(&slices, &mut acc);
             assert!(acc.iter().all(|v| (v - end).abs() < 1e-5), "{:?}", acc[0]);
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_the_range_or_no_number_is_not_masked() {
+        for bad in [8.1, f32::NEG_INFINITY, f32::NAN] {
+            let mut out = Vec::new();
+            let pairs = Pairs::new([(seed(0, 1), true)].into_iter());
+            let most = pairs.mask(&[1.0, bad, -7.0], 0.5, 1, &mut out).unwrap_err();
+            assert!(
+                out.is_empty() && (most.is_nan() || most >= 8.1),
+                "{bad}: {most}"
+            );
         }
     }
 

@@ -8,8 +8,8 @@
 //! Layout of a masked contribution: the context's first 16 bytes, then 4 bytes for each value. Masks of another
 //! round, group or shard have another context, and are refused instead of summed to noise.
 
+use super::codecs;
 use super::host::{Host, WorkResult};
-use super::{PairSecrets, codecs};
 use crate::aggregate::{self, Pairs, RMS_MAX, quarantine};
 use murmurate_protocol::{
     BytesBound, Digest, FragmentId, PeerId, PlanHash, Round, SliceId, WorkError,
@@ -25,11 +25,26 @@ pub(crate) const BYTES: BytesBound = BytesBound {
     per_1024: 4096,
 };
 
+/// Secrets of one peer, or of two.
+pub struct Secrets {
+    /// The key of the noise, of the system's randomness.
+    pub noise: [u8; 32],
+    /// The secrets of pairs.
+    pub pairs: PairSecrets,
+    /// The last round whose deltas were masked in an earlier life.
+    pub masked: Option<Round>,
+}
+
+/// The secret that this peer and another one know, and no third; `None` for a peer whose id is no key.
+pub type PairSecrets = Box<dyn Fn(PeerId) -> Option<[u8; 32]> + Send>;
+
 /// Masks this peer's contributions, and opens sums.
 pub(super) struct Masks {
     plan: PlanHash,
     secrets: PairSecrets,
-    /// What was masked last of each fragment. One round's deltas are masked for one group only: two sums that
+    /// The last round that was masked in an earlier life.
+    before: Option<Round>,
+    /// The last masked delta of each fragment. One round's deltas are masked for one group only: two sums that
     /// differ in a member would show what that one contributed.
     given: BTreeMap<FragmentId, Given>,
 }
@@ -41,10 +56,11 @@ struct Given {
 }
 
 impl Masks {
-    pub(super) fn new(plan: PlanHash, secrets: PairSecrets) -> Self {
+    pub(super) fn new(plan: PlanHash, secrets: Secrets) -> Self {
         Self {
             plan,
-            secrets,
+            secrets: secrets.pairs,
+            before: secrets.masked,
             given: BTreeMap::new(),
         }
     }
@@ -62,14 +78,6 @@ impl Masks {
         out: &mut Vec<u8>,
     ) -> WorkResult {
         let (me, refused) = (slice.origin, |reason| Err(WorkError::Training { reason }));
-        let most = values.iter().fold(0.0_f32, |most, v| most.max(v.abs()));
-        if most > aggregate::RANGE {
-            return refused(format!(
-                "a value of the contribution is {most:.3e}, and masked ones are at most {}: training diverges, or \
-                 lower `strategy.inner.lr`, or the inner steps of a round",
-                aggregate::RANGE
-            ));
-        }
         self.give(slice, &members_digest(members, of))?;
         let context = self.context(slice, of, members);
         let mut seeds = Vec::with_capacity(members.len());
@@ -87,8 +95,14 @@ impl Masks {
         let share = own.map_or(0.0, |(_, weight)| weight / total);
         out.extend_from_slice(&context.as_bytes()[..NAMED]);
         let (seed, _) = super::codec_state::seeds(&self.plan, slice);
-        Pairs::new(seeds.into_iter()).mask(values, share, seed, out);
-        Ok(())
+        let masked = Pairs::new(seeds.into_iter()).mask(values, share, seed, out);
+        masked.or_else(|most| {
+            refused(format!(
+                "a value of the contribution is {most:.3e}, and masked ones are at most {}: if training does not \
+                 diverge, lower `strategy.inner.lr`, or the inner steps of a round",
+                aggregate::RANGE
+            ))
+        })
     }
 
     /// Notes that a shard of a round's deltas is masked for a group.
@@ -103,15 +117,18 @@ impl Masks {
             *given = fresh();
         }
         let same = given.round == slice.round && given.group == *group;
-        if !same || !given.shards.insert(slice.shard) {
-            return Err(WorkError::Training {
-                reason: format!(
-                    "the deltas of round {} were masked already: a second sum would show a member's contribution",
-                    given.round.0
-                ),
-            });
-        }
-        Ok(())
+        let next = match self.before.filter(|before| slice.round <= *before) {
+            Some(before) => before.0 + 1,
+            None if !same || !given.shards.insert(slice.shard) => given.round.0 + 1,
+            None => return Ok(()),
+        };
+        Err(WorkError::Training {
+            reason: format!(
+                "the deltas of round {} were masked before, and a second sum could show what this peer contributed: \
+                 it contributes from round {next} on",
+                slice.round.0
+            ),
+        })
     }
 
     /// `acc` becomes the mean of masked contributions with these weights: `len` values of one of `of` shards.

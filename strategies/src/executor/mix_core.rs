@@ -141,8 +141,14 @@ impl MixCore {
                 .contributions
                 .encode(codecs, places, values, slice, of, out),
             (Some(masks), Some(members)) => {
-                places.must_be_finite(start, values.0)?;
-                masks.encode(values.0, &slice, of, members, out)?;
+                let masked = masks.encode(values.0, &slice, of, members, out);
+                masked.map_err(|error| match &self.noised {
+                    Some(noised) => noised.blamed(error),
+                    None => places
+                        .must_be_finite(start, values.0)
+                        .err()
+                        .unwrap_or(error),
+                })?;
                 self.contributions.note(slice, of);
                 Ok(())
             }

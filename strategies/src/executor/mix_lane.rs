@@ -453,6 +453,6 @@ fn hide(hidden: Hidden, plan: PlanHash) -> (Option<Noised>, Option<Masks>) {
     let noised = hidden
         .noised
         .map(|privacy| Noised::new(&privacy, secrets.noise));
-    let masks = hidden.masked.then(|| Masks::new(plan, secrets.pairs));
+    let masks = hidden.masked.then(|| Masks::new(plan, secrets));
     (noised, masks)
 }

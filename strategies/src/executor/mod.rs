@@ -53,9 +53,10 @@ pub use host::{
     Host, ManifestWriter, StateBytes, StateStore, Stopwatch, WriteState, state_in_memory,
 };
 pub use late::{Blend, Late};
+pub use masks::{PairSecrets, Secrets};
 pub use mix_lane::{Memory, MixLane};
 pub use mixers::{CenterRule, Keeps, Mixing};
-pub use parts::{Hidden, Overlap, PairSecrets, Parts, Secrets};
+pub use parts::{Hidden, Overlap, Parts};
 pub use rules::Rules;
 pub use train_lane::{TrainLane, TrainSignals};
 pub use transfer::STATE_HEADER_BYTES;

@@ -2,13 +2,14 @@
 
 use super::codecs::ByFragment;
 use super::late::Late;
+use super::masks::Secrets;
 use super::mixers::Mixing;
 use super::rules::Rules;
 use crate::aggregate::Privacy;
 use crate::correct::{Companion, Correction};
 use crate::inner::InnerOptimizer;
 use crate::outer::{OuterOptimizer, StoredOuter};
-use murmurate_protocol::{Contribution, Layers, PeerId, PlanHash};
+use murmurate_protocol::{Contribution, Layers, PlanHash};
 use std::ops::Range;
 
 /// What an Executor is made of, beside its trainer.
@@ -39,7 +40,7 @@ pub struct Parts {
     pub ema: Option<f64>,
     /// The rates of inner steps, and which tensors decay.
     pub rules: Rules,
-    /// What is hidden of contributions before they leave.
+    /// How contributions are hidden before they leave.
     pub hidden: Hidden,
     /// Set where the trainer has nothing to do between the cut and the round's end, and its parameters are
     /// only read for contributions.
@@ -60,24 +61,13 @@ pub struct Overlap {
     pub eager: Option<OuterOptimizer>,
 }
 
-/// What is hidden of a peer's contributions before they leave it.
+/// How a peer's contributions are hidden before they leave it.
 #[derive(Default)]
 pub struct Hidden {
     /// They are clipped and noised, where the run promises privacy.
     pub noised: Option<Privacy>,
     /// They are masked: others can read their sums alone.
     pub masked: bool,
-    /// What only this peer may know. A host must give it before it makes an Executor that hides something.
+    /// The secrets of this peer. A host must give it before it makes an Executor that hides something.
     pub secrets: Option<Secrets>,
 }
-
-/// What only one peer may know, or two.
-pub struct Secrets {
-    /// The key of the noise, of the system's randomness.
-    pub noise: [u8; 32],
-    /// What this peer and another one know.
-    pub pairs: PairSecrets,
-}
-
-/// The secret that this peer and another one know, and no third; `None` for a peer whose id is no key.
-pub type PairSecrets = Box<dyn Fn(PeerId) -> Option<[u8; 32]> + Send>;

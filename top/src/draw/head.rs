@@ -6,7 +6,7 @@ use crate::picture::Picture;
 use crate::row::{PeerState, Row};
 use crate::theme::Tone;
 use murmurate_node::api::words::{percent, short, time};
-use murmurate_node::api::{Answer, DaemonView, PrivacyStatus, Swarm};
+use murmurate_node::api::{Answer, DaemonView, PromiseStatus, Swarm};
 use murmurate_node::events::utc;
 use murmurate_node::progress::bytes;
 use ratatui::buffer::Buffer;
@@ -205,7 +205,13 @@ pub(super) fn figures(view: &View<'_>, rows: &[Row], area: Rect, buffer: &mut Bu
         known(me.saved_round, |r| r.to_string())
     ));
     figures.extend(sites(view.picture, swarm));
-    figures.extend(swarm.privacy.map(epsilon));
+    let hidden = swarm.privacy.unwrap_or_default();
+    figures.extend(hidden.promise.map(epsilon));
+    figures.extend(
+        hidden
+            .masked
+            .map(|members| format!("masked, sums of {members} or more")),
+    );
     let lines = flowed(&figures, area.width, area.height);
     let lines: Vec<Line<'_>> = lines.into_iter().map(Line::raw).collect();
     Paragraph::new(lines).render(area, buffer);
@@ -229,7 +235,7 @@ fn sites(picture: &Picture, swarm: &Swarm) -> Option<String> {
 }
 
 /// Epsilon of this daemon's contributions.
-fn epsilon(privacy: PrivacyStatus) -> String {
+fn epsilon(privacy: PromiseStatus) -> String {
     let epsilon = known(privacy.epsilon, |epsilon| format!("{epsilon:.2}"));
     match privacy.budget {
         Some(budget) => format!("privacy epsilon {epsilon} of {budget}"),

@@ -165,7 +165,8 @@ function facts(swarm) {
   list("self", [
     ["Memory", known(me.rss_bytes, bytes)], ["Reachable", me.reachability || "–"],
     ["Saved round", known(me.saved_round, String)],
-    ...(swarm.privacy ? [privacy(swarm.privacy)] : []),
+    ...(swarm.privacy && swarm.privacy.contributions !== undefined ? [privacy(swarm.privacy)] : []),
+    ...(swarm.privacy && swarm.privacy.masked ? [["Contributions", `masked, in sums of ${swarm.privacy.masked} or more`]] : []),
     ["Round predicted", cost("predicted")], ["Round measured", cost("measured")],
     ["Addresses", me.addresses.join(" ") || "–"],
   ]);

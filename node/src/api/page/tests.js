@@ -172,6 +172,10 @@ test("sites and privacy have a row where there is something to say", async () =>
   Object.assign(swarm.privacy, { epsilon: null, budget: null, left: null });
   await it.look();
   assert.match(it.text("self"), /Privacy, epsilonnone: without noise/);
+  swarm.privacy = { masked: 3 };
+  await it.look();
+  assert.match(it.text("self"), /Contributionsmasked, in sums of 3 or more/);
+  assert.doesNotMatch(it.text("self"), /epsilon/);
   swarm.totals.accuracy.best = 0.85;
   await it.look();
   assert.doesNotMatch(it.text("facts"), /Accuracy of/, "all the same");

@@ -262,8 +262,16 @@ fn no_result(facts: &Facts<'_>) -> Option<Trouble> {
         row.len(),
         first.round
     );
-    let action = "Send less (a codec such as int8), train longer between exchanges, or raise \
-                  `strategy.deadlines.initial_ms` at all daemons.";
+    let action = match facts.about.agreement.whole {
+        true => {
+            "Masked contributions are summed all or none: stop daemons that come and go, give slow ones fewer inner \
+             steps, or raise `strategy.deadlines.initial_ms` at all daemons."
+        }
+        false => {
+            "Send less (a codec such as int8), train longer between exchanges, or raise \
+             `strategy.deadlines.initial_ms` at all daemons."
+        }
+    };
     let found = Trouble::new(TroubleKind::NoResult, text, action);
     Some(found.since(first.unix_s.unwrap_or(facts.now)))
 }

@@ -83,7 +83,7 @@ impl Column {
         self.round.brings_nothing(self.round.scope.group.me);
         for peer in self.round.scope.group.other_peers() {
             if cx.view.takes_part(peer) {
-                self.round.scope.send(cx, peer, FragmentMessage::EmptyRow);
+                self.round.scope.send(cx, peer, FragmentMessage::Nothing);
             }
         }
         self.round.advance(cx);

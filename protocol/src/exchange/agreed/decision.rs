@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_void_round_has_no_loss() {
         let mut void = decision(&[0b11111]);
-        void.body = FragmentMessage::EmptyRow;
+        void.body = FragmentMessage::Nothing;
         assert_eq!(loss_of(ExchangeKind::AllReduce, &void), None);
     }
 }

@@ -93,8 +93,9 @@ pub enum FragmentMessage {
         /// result. The contributors are the rows in all parts, and there may be none.
         versions: Vec<ShardVersion>,
     },
-    /// In a grid: the sender's row brings nothing to its column in this round.
-    EmptyRow,
+    /// The sender brings nothing: in a grid its row nothing to the column, elsewhere a member whose contribution failed
+    /// nothing to a group that sums all or none.
+    Nothing,
     /// In a grid, in the column that decides the round's note: whose contributions the mean of the
     /// sender's row holds, and the data behind them. To the member that makes the note, before the mean.
     Tally(Vec<TallyEntry>),
@@ -278,7 +279,7 @@ impl FragmentMessage {
             Self::Void { .. } => "void",
             Self::Decided { .. } => "decided",
             Self::Collected { .. } => "collected",
-            Self::EmptyRow => "empty-row",
+            Self::Nothing => "nothing",
             Self::Tally(_) => "tally",
             Self::VoteFor { .. } => "vote-for",
             Self::Query { .. } => "query",
@@ -358,7 +359,7 @@ impl FragmentMessage {
                 check::ok(versions.len() <= GRID_COLUMNS_MAX, "columns")?;
                 check::ok(known.len() == versions.len(), "columns")
             }
-            Self::EmptyRow | Self::Query { .. } => Ok(()),
+            Self::Nothing | Self::Query { .. } => Ok(()),
             Self::Tally(entries) => check::ok(tally_fits(entries), "tally"),
         }
     }

@@ -56,6 +56,7 @@
 use super::ballot::ShardVersion;
 use super::decision::inputs_of;
 use super::fragment::FragmentRound;
+use super::message::FragmentMessage;
 use super::state::{Duty, FragmentStage, Pass, Progress, Task};
 use crate::core::context::Context;
 use crate::exchange::settlement;
@@ -252,10 +253,7 @@ impl FragmentRound {
                 // This peer's Executor failed. Its shards stay missing until a ballot repairs them.
                 self.reduction.duties.remove(&shard);
             }
-            // NaN, or absurd beside the anchor. The round goes on without it.
-            (Task::Contribution(_), Done::Failed(error)) => {
-                cx.contribution_failed(self.scope.round, error);
-            }
+            (Task::Contribution(_), Done::Failed(error)) => self.brought_nothing(cx, error),
             (
                 Task::Contribution(_)
                 | Task::Fold(_)
@@ -265,6 +263,16 @@ impl FragmentRound {
                 | Task::Read(_),
                 _,
             ) => {}
+        }
+    }
+
+    /// This peer's contribution is NaN, or absurd beside the anchor. The round goes on without it, unless all or none
+    /// are summed.
+    fn brought_nothing(&mut self, cx: &mut Context, error: &WorkError) {
+        cx.contribution_failed(self.scope.round, error);
+        if self.scope.whole && !self.over() {
+            self.scope.send_all(cx, &FragmentMessage::Nothing);
+            self.void(cx);
         }
     }
 

@@ -68,13 +68,7 @@ impl FragmentRound {
                 shards,
             } => return self.on_repair(cx, from, *ballot, *alive, shards),
             FragmentMessage::Void { ballot } => self.on_void(cx, from, *ballot),
-            FragmentMessage::EmptyRow if self.scope.within.is_some() => {
-                if let Some(index) = self.scope.group.index(from) {
-                    self.brings_nothing(index);
-                    self.advance(cx);
-                }
-            }
-            FragmentMessage::EmptyRow => return broke("an empty row in a group that has none"),
+            FragmentMessage::Nothing => return self.on_nothing(cx, from),
             FragmentMessage::Tally(entries) => return self.scope.on_tally(from, entries),
             FragmentMessage::Collected { .. } => {
                 return broke("the results of columns in a group that has none");
@@ -555,6 +549,20 @@ impl FragmentRound {
                 exact: None,
             },
         })
+    }
+
+    /// A member brings no contribution.
+    fn on_nothing(&mut self, cx: &mut Context, from: PeerId) -> Result<(), PeerError> {
+        match self.scope.group.index(from) {
+            // Some shard is never summed, so no member can vote.
+            Some(_) if self.scope.whole => self.void(cx),
+            Some(index) if self.scope.within.is_some() => {
+                self.brings_nothing(index);
+                self.advance(cx);
+            }
+            _ => return broke("a member that brings nothing, where others do not wait for it"),
+        }
+        Ok(())
     }
 
     /// The coordinator found no majority.

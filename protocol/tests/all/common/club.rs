@@ -487,10 +487,12 @@ impl Club {
             Order::Encode {
                 slice,
                 of,
-                from: Source::Store(store),
+                from: from @ (Source::Store(_) | Source::Masked(_)),
             } => {
-                let value = match store {
-                    StoreId::Shard(shard) => member.shards[&(slice.fragment, *shard)].clone(),
+                let value = match from {
+                    Source::Store(StoreId::Shard(shard)) => {
+                        member.shards[&(slice.fragment, *shard)].clone()
+                    }
                     _ => Value::from([(who, 1.0)]),
                 };
                 let place = (slice.round, slice.fragment, slice.shard, of);

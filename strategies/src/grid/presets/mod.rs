@@ -52,7 +52,7 @@ macro_rules! presets {
 
 /// All presets: the baseline first, then by family of exchanges. Random scenarios are drawn from this list: a
 /// new one goes to its end, and none moves.
-pub(super) const ALL: [Preset; 63] = presets![
+pub(super) const ALL: [Preset; 64] = presets![
     "none",
     "bsp",
     "wfbp",
@@ -116,6 +116,7 @@ pub(super) const ALL: [Preset; 63] = presets![
     "saps",
     "gauntlet",
     "private-fedavg",
+    "secure-fedavg",
 ];
 
 /// The configuration of a preset, as TOML.

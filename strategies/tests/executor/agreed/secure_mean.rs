@@ -1,5 +1,5 @@
 //! Rule `secure-mean` with real peers: the mean is that of the weighted mean, nothing that leaves a peer can be read
-//! alone, and whoever dies at whatever moment, no two sums are opened whose difference would be one member's.
+//! alone, and after a death at any moment no two sums are opened whose difference would be one member's.
 
 use crate::common::{Make, Swarm, peer, quadratic};
 use murmurate_protocol::{Output, Part, Round};

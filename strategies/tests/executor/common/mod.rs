@@ -223,6 +223,7 @@ pub fn secrets(noise: u8, me: PeerId) -> Secrets {
     Secrets {
         noise: [noise; 32],
         pairs: Box::new(move |other| Some(*Digest::of(named(other).as_flattened()).as_bytes())),
+        masked: None,
     }
 }
 
