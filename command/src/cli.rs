@@ -28,7 +28,7 @@ pub(crate) use inspect::{
 pub(crate) use membership::{
     AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs, USUAL_DIR,
 };
-pub(crate) use model::{EvalArgs, ExportArgs, GenerateArgs, StoreArg};
+pub(crate) use model::{AgainstArg, EvalArgs, ExportArgs, GenerateArgs, StoreArg};
 use murmurate_node::local::LocalOptions;
 use offered::offered;
 pub(crate) use run::RunArgs;

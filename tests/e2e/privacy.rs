@@ -153,6 +153,23 @@ fn a_head_stays_with_its_daemon_over_a_kill_and_into_its_export() {
     assert_eq!(saved, other);
     assert_eq!(one["hidden.weight"], other["hidden.weight"]);
     assert_ne!(one["output.weight"], other["output.weight"]);
+    // The checkpoint of a daemon is measured with its own head, beside a model that its data alone makes.
+    let measured = |home: &Path, more: &[&str]| -> Value {
+        let flags = ["eval", "--dir", home.to_str().unwrap(), "--json"];
+        let said = success(dir.path(), &[&flags[..], more].concat());
+        serde_json::from_str(&said).unwrap()
+    };
+    let swarm = measured(&homes[1], &[]);
+    let beside = measured(&homes[1], &["--against", "local"]);
+    assert_eq!(
+        beside["swarm"]["accuracy"], swarm["test_accuracy"],
+        "{beside}"
+    );
+    assert_eq!(beside["inner_steps"], ROUNDS * 8, "{beside}");
+    let accuracy = |of: &str| beside[of]["accuracy"].as_f64().unwrap();
+    assert!(accuracy("local") > 0.5, "{beside}");
+    let helps = accuracy("swarm") > accuracy("local");
+    assert_eq!(beside["swarm_helps"], helps, "{beside}");
 }
 
 #[test]
@@ -193,9 +210,9 @@ fn a_swarm_that_goes_back_to_its_checkpoints_masks_no_delta_again_and_goes_on() 
         let mut first = Daemon::start(&turn, &settings, &homes[0], &[]);
         let (_, address, http) = first.listening();
         let mut all = vec![(first, http)];
-        for at in 1..3 {
+        for (at, home) in homes.iter().enumerate().skip(1) {
             let shard = settings.shard(at as u32);
-            let mut daemon = Daemon::start(&turn, &shard, &homes[at], &[&address]);
+            let mut daemon = Daemon::start(&turn, &shard, home, &[&address]);
             let (.., http) = daemon.listening();
             all.push((daemon, http));
         }

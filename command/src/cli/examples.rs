@@ -58,7 +58,8 @@ pub(crate) const GENERATE: &str = "Example:
 
 pub(crate) const EVAL: &str = "Examples:
   murmurate eval --model model.safetensors                   on the data of its configuration
-  murmurate eval --model model.safetensors --data held/out   on other data";
+  murmurate eval --model model.safetensors --data held/out   on other data
+  murmurate eval --dir node-0 --against local                does the swarm help this daemon?";
 
 pub(crate) const LIMIT: &str = "Examples:
   murmurate limit node-0                         show the limits

@@ -34,11 +34,24 @@ pub(crate) struct ExportArgs {
     pub(crate) force: bool,
 }
 
+/// The model that another one is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AgainstArg {
+    /// Trained now on this daemon's data, without the swarm
+    Local,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
     /// Model, as written by `murmurate export`: a file, or the folder of a language model
-    #[arg(long, value_name = "PATH")]
-    pub(crate) model: PathBuf,
+    #[arg(long, value_name = "PATH", required_unless_present = "dir")]
+    pub(crate) model: Option<PathBuf>,
+    /// A daemon's directory: the model of its last checkpoint, with the tensors that stay with it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["model", "config"])]
+    pub(crate) dir: Option<PathBuf>,
+    /// Compare with a model that this daemon's data alone makes in as many inner steps
+    #[arg(long, value_enum, requires = "dir")]
+    pub(crate) against: Option<AgainstArg>,
     /// Held-out data: a path, or `bundled` [default: as in the configuration]
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<String>,

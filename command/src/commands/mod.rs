@@ -1,5 +1,6 @@
 //! One file for each command: calls the library with the arguments and prints the result.
 
+mod against;
 pub(crate) mod bench;
 pub(crate) mod control;
 pub(crate) mod daemon_http;

@@ -1,7 +1,8 @@
 //! The commands about a trained model: `eval` measures it on held-out data, `export` writes it as safetensors,
 //! `generate` lets a language model continue a text.
 
-use crate::cli::{EvalArgs, ExportArgs, GenerateArgs, StoreArg};
+use super::against;
+use crate::cli::{AgainstArg, EvalArgs, ExportArgs, GenerateArgs, StoreArg};
 use crate::exit::Ended;
 use crate::out;
 use anyhow::bail;
@@ -9,26 +10,22 @@ use murmurate_node::config::{Config, Overrides};
 use murmurate_node::store::tensors::TensorReader;
 use murmurate_node::store::{Best, Buffer, Checkpoint, Manifest, StoreError, buffers_of};
 use murmurate_node::unit::Unit;
-use murmurate_strategies::{Layout, TensorSpec, kept_back};
+use murmurate_strategies::{Layout, TensorSpec, Trainer, kept_back};
 use murmurate_tasks::config::{DataSource, Objective};
 use murmurate_tasks::data::Shards;
 use murmurate_tasks::{DeviceChoice, ExtraTensor, Generator, Sampling, TaskConfig};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use toml::{Table, Value};
 
 pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<()> {
-    let config = config(args)?;
-    let mut trainer = murmurate_tasks::build(
-        &config.task,
-        config.strategy.inner_kind(),
-        &config.daemon.device,
-        config.run.seed,
-        // Held-out data is the same for every shard.
-        &Shards::whole(),
-    )?;
-    murmurate_tasks::load_model(trainer.as_mut(), &args.model)?;
+    let (config, mut trainer, manifest) = subject(args)?;
     let found = trainer.evaluate()?;
+    if let (Some(AgainstArg::Local), Some(manifest)) = (args.against, &manifest) {
+        drop(trainer);
+        return against::local(args, &config, manifest, found);
+    }
     let unit = Unit {
         bytes_per_token: murmurate_tasks::bytes_per_token(&config.task)?,
     };
@@ -44,7 +41,7 @@ pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<()> {
     }
     if args.json {
         let object = serde_json::json!({
-            "model": args.model,
+            "model": args.model.as_ref().or(args.dir.as_ref()),
             "test_accuracy": found.accuracy,
             "test_top_5": found.top_5,
             "test_loss": found.loss,
@@ -139,31 +136,79 @@ impl Held {
     }
 }
 
-/// The configuration that describes the model: the given file, or the one inside the model file.
-fn config(args: &EvalArgs) -> anyhow::Result<Config> {
+/// A configuration, a trainer with the model, and the manifest where it is that of a checkpoint.
+type Subject = (Config, Box<dyn Trainer>, Option<Manifest>);
+
+/// The model that is measured.
+fn subject(args: &EvalArgs) -> anyhow::Result<Subject> {
     let overrides = Overrides {
         data: args.data.clone(),
         device: args.device.clone(),
         ..Overrides::default()
     };
-    if args.config.is_some() {
-        return Ok(Config::load(args.config.as_deref(), &overrides)?);
+    if let Some(model) = &args.model {
+        let config = config(args, model, &overrides)?;
+        let mut trainer = trainer(&config)?;
+        murmurate_tasks::load_model(trainer.as_mut(), model)?;
+        return Ok((config, trainer, None));
     }
-    let text = if args.model.is_dir() {
-        of_folder(args)?
+    let dir = args.dir.as_deref().expect("clap requires one of the two");
+    let (manifest, _, parameters, Beside { local, .. }) = read(dir, StoreArg::Anchor)?;
+    let config = Config::from_text(&dir.join("checkpoint.json"), &manifest.config, &overrides)?;
+    let mut trainer = trainer(&config)?;
+    let common = manifest
+        .tensors
+        .iter()
+        .map(|it| (it, &parameters[it.range()]));
+    let own = local.iter().map(|(it, values)| (it, &values[..]));
+    let tensors: BTreeMap<&str, (&TensorSpec, &[f32])> =
+        common.chain(own).map(|of| (&of.0.name[..], of)).collect();
+    for tensor in trainer.layout().clone().tensors() {
+        let found = tensors.get(&tensor.name[..]);
+        let found = found.filter(|(kept, _)| kept.shape == tensor.shape);
+        let Some((_, values)) = found else {
+            bail!(
+                "--dir: the checkpoint in {} has no tensor `{}`",
+                dir.display(),
+                tensor.name
+            );
+        };
+        trainer.write(tensor.range().start, values);
+    }
+    Ok((config, trainer, Some(manifest)))
+}
+
+fn trainer(config: &Config) -> anyhow::Result<Box<dyn Trainer>> {
+    Ok(murmurate_tasks::build(
+        &config.task,
+        config.strategy.inner_kind(),
+        &config.daemon.device,
+        config.run.seed,
+        // Held-out data is the same for every shard.
+        &Shards::whole(),
+    )?)
+}
+
+/// The configuration that describes the model: the given file, or the one inside the model file.
+fn config(args: &EvalArgs, model: &Path, overrides: &Overrides) -> anyhow::Result<Config> {
+    if args.config.is_some() {
+        return Ok(Config::load(args.config.as_deref(), overrides)?);
+    }
+    let text = if model.is_dir() {
+        of_folder(args, model)?
     } else {
-        of_file(args)?
+        of_file(args, model)?
     };
-    Ok(Config::from_text(&args.model, &text, &overrides)?)
+    Ok(Config::from_text(model, &text, overrides)?)
 }
 
 /// The configuration that a model file describes, with the data given.
-fn of_file(args: &EvalArgs) -> anyhow::Result<String> {
-    let model = TensorReader::open(&args.model)?;
+fn of_file(args: &EvalArgs, path: &Path) -> anyhow::Result<String> {
+    let model = TensorReader::open(path)?;
     let Some(text) = model.description("config") else {
         bail!(
             "--model: {} does not say what model it is; describe it with --config FILE",
-            args.model.display()
+            path.display()
         );
     };
     let mut table: Table = text.parse()?;
@@ -175,7 +220,7 @@ fn of_file(args: &EvalArgs) -> anyhow::Result<String> {
             None if task.contains_key("data") => {}
             None => bail!(
                 "--data: {} was trained on data of its own; give the data to measure it on",
-                args.model.display()
+                path.display()
             ),
         }
     }
@@ -183,19 +228,19 @@ fn of_file(args: &EvalArgs) -> anyhow::Result<String> {
 }
 
 /// The configuration of a Hugging Face directory.
-fn of_folder(args: &EvalArgs) -> anyhow::Result<String> {
+fn of_folder(args: &EvalArgs, model: &Path) -> anyhow::Result<String> {
     let Some(data) = &args.data else {
         bail!("--data: give the text to measure the model on");
     };
-    if args.model.join("adapter_config.json").exists() {
+    if model.join("adapter_config.json").exists() {
         bail!(
             "--model: {} holds adapters; describe their model with --config FILE",
-            args.model.display()
+            model.display()
         );
     }
     let task = [
         ("kind", "causal-lm".to_owned()),
-        ("model", args.model.to_string_lossy().into_owned()),
+        ("model", model.to_string_lossy().into_owned()),
         ("data", data.clone()),
     ];
     let task = task.map(|(key, value)| (key.to_owned(), Value::String(value)));
@@ -211,7 +256,7 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
     if args.to.exists() && !args.force {
         bail!("--to: {to} exists already; give another name, or --force to replace it");
     }
-    let (manifest, round, mut parameters, beside) = read(args)?;
+    let (manifest, round, mut parameters, beside) = read(&args.dir, args.store)?;
     let Beside { local, buffers } = beside;
     let layout = Layout::new(
         manifest
@@ -287,36 +332,36 @@ struct Beside {
     buffers: Vec<Buffer>,
 }
 
-fn read(args: &ExportArgs) -> anyhow::Result<Model> {
-    match read_once(args) {
+fn read(dir: &Path, store: StoreArg) -> anyhow::Result<Model> {
+    match read_once(dir, store) {
         // A running daemon may have committed another checkpoint and removed this one meanwhile.
         Err(error) if matches!(error.downcast_ref(), Some(StoreError::Io { .. })) => {
-            read_once(args)
+            read_once(dir, store)
         }
         other => other,
     }
 }
 
-fn read_once(args: &ExportArgs) -> anyhow::Result<Model> {
-    let Some(checkpoint) = Checkpoint::open(&args.dir)? else {
-        return Err(StoreError::NoCheckpoint(args.dir.clone()).into());
+fn read_once(dir: &Path, store: StoreArg) -> anyhow::Result<Model> {
+    let Some(checkpoint) = Checkpoint::open(dir)? else {
+        return Err(StoreError::NoCheckpoint(dir.to_owned()).into());
     };
     checkpoint.verify()?;
     let manifest = checkpoint.manifest().clone();
-    let name = match args.store {
+    let name = match store {
         StoreArg::Anchor => "anchor",
         StoreArg::Parameters => "parameters",
         StoreArg::Ema => "ema",
         StoreArg::Best => {
             let tensors = manifest.tensors.iter();
             let layout = Layout::new(tensors.map(|t| (t.name.clone(), t.shape.clone())));
-            if !Best::path(&args.dir).exists() {
+            if !Best::path(dir).exists() {
                 bail!(
                     "--store: there is no best.safetensors in {}; daemon.keep_best = true writes one",
-                    args.dir.display()
+                    dir.display()
                 );
             }
-            let (round, parameters) = Best::parameters(&args.dir, &layout)?;
+            let (round, parameters) = Best::parameters(dir, &layout)?;
             if !buffers_of(&checkpoint)?.is_empty() {
                 out::tell("the buffers of the best round are not kept: the file has none");
             }
@@ -334,7 +379,7 @@ fn read_once(args: &ExportArgs) -> anyhow::Result<Model> {
     if !checkpoint.read_store(name, &mut parameters)? {
         bail!(
             "--store: the checkpoint in {} keeps no {name}",
-            args.dir.display()
+            dir.display()
         );
     }
     let round = manifest.round;

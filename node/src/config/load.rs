@@ -236,12 +236,21 @@ fn payload_max(bytes: Option<u16>) -> Result<Option<u16>, Wrong> {
     }
 }
 
-/// The value may hold a password, so a message does not repeat it.
+/// The proxy that is written down, or that of the variable which other programs go by. The value may hold a password,
+/// so a message does not repeat it.
 fn proxy(text: &str) -> Result<Proxy, Wrong> {
-    text.parse().map_err(|needed| {
-        let message = format!("`network.proxy` cannot be read: {needed}");
-        Wrong::new("network.proxy", message)
-    })
+    let wrong = |what: &str, needed: &str| {
+        Wrong::new("network.proxy", format!("{what} cannot be read: {needed}"))
+    };
+    if text != "env" {
+        return text
+            .parse()
+            .map_err(|needed| wrong("`network.proxy`", needed));
+    }
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let value = set("HTTPS_PROXY").or_else(|| set("https_proxy"));
+    let value = value.ok_or_else(|| wrong("HTTPS_PROXY", "the variable is not set"))?;
+    value.parse().map_err(|needed| wrong("HTTPS_PROXY", needed))
 }
 
 fn wire(versions: Option<[u8; 2]>) -> Result<WireVersions, Wrong> {

@@ -17,7 +17,7 @@ pub use muon::orthogonal;
 pub use optimizer::InnerOptimizer;
 pub use rate::{Rate, RateError, RateSchedule, RateShape};
 pub use rule::StepRule;
-pub(crate) use rule::fits;
+pub use rule::fits;
 
 use crate::kind::Spec;
 use crate::parameter::Parameters;

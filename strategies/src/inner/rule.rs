@@ -54,7 +54,7 @@ impl StepRule {
 }
 
 /// Match of a name with a pattern, in which `*` stands for any characters, also none.
-pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+pub fn fits(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(pieces.next().unwrap_or("")) else {
         return false;

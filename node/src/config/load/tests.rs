@@ -186,6 +186,13 @@ fn a_proxy_is_the_only_way_and_its_password_is_not_shown() {
         &wrong,
         "node.toml:2: `network.proxy` cannot be read: give http://HOST:PORT",
     );
+    if std::env::var_os("HTTPS_PROXY").is_none() && std::env::var_os("https_proxy").is_none() {
+        let unset = of("[network]\nproxy = \"env\"\n");
+        assert_begins(
+            &unset,
+            "node.toml:2: HTTPS_PROXY cannot be read: the variable is not set",
+        );
+    }
     let config = Config::from_text(Path::new("node.toml"), proxied, &Overrides::default());
     let shown = config.unwrap().effective;
     assert!(shown.contains("http://proxy.example:3128"), "{shown}");
