@@ -319,6 +319,7 @@ fuzz_target!(|case: Case<'_>| {
         evaluate_percent: 0,
         leave_when_finished: false,
         pool: None,
+        masked: None,
     };
     let topology = exchange.has_neighbours().then(|| TopologyKind::all()[0].build(7));
     let mut subject = Peer::new(config, plan, topology);

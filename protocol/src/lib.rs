@@ -22,7 +22,7 @@
 //! # let config = |me| PeerConfig {
 //! #     me, seed: 1, start_with: 2, companions: 0,
 //! #     start_wait: core::time::Duration::from_secs(30), join: false,
-//! #     save_every: None, evaluate_every: 0, evaluate_percent: 0, leave_when_finished: false, pool: None,
+//! #     save_every: None, evaluate_every: 0, evaluate_percent: 0, leave_when_finished: false, pool: None, masked: None,
 //! # };
 //! let ids = [PeerId::from_bytes([1; 32]), PeerId::from_bytes([2; 32])];
 //! let mut peers = ids.map(|me| Peer::new(config(me), plan.clone(), None));

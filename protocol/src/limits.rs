@@ -365,6 +365,10 @@ pub const RECORD_REASON_BYTES_MAX: usize = 256;
 /// decisions of every fragment for every peer that asked for them.
 pub const OUTPUTS_MAX: usize = 4 * FRAGMENTS_MAX * VIEW_PEERS_MAX;
 
+/// Rounds to which a peer brings nothing after a contribution that it could not make, where a group sums all
+/// contributions or none.
+pub const REST_ROUNDS: u64 = 8;
+
 /// Broken rules that one input may uncover beside its own.
 pub const ACCUSED_MAX: usize = VIEW_PEERS_MAX;
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Mapping, Optional, Protocol, SupportsFloat, SupportsInt, Tuple, Union
+from typing import Any, Callable, Literal, Mapping, Optional, Protocol, SupportsFloat, SupportsInt, Tuple, Union
 
 Place = Union[str, "os.PathLike[str]"]
+
+# Whether buffers of PyTorch modules stay with each daemon, or are averaged as the parameters are.
+Buffers = Literal["local", "mean"]
 
 # What `evaluate` returns. Scalars of any framework are numbers.
 Score = Union[Tuple[SupportsFloat, Optional[SupportsFloat], SupportsInt], Mapping[str, Any]]

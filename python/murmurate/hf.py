@@ -27,7 +27,7 @@ from transformers import Trainer, TrainerCallback
 
 from . import torch as _torch
 from ._swarm import Swarm, seed, shard
-from ._types import Score
+from ._types import Buffers, Score
 
 __all__ = ["SwarmMixin", "SwarmTrainer", "seed", "shard"]
 
@@ -40,12 +40,16 @@ else:
 
 
 class SwarmMixin(_Base):
-    """Attaches a Trainer to the daemon when `train()` starts. Name it before the Trainer's class."""
+    """Attaches a Trainer to the daemon when `train()` starts. Name it before the Trainer's class.
+
+    buffers: as that of `murmurate.torch.attach`.
+    """
 
     swarm: Swarm | None = None
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, buffers: Buffers = "local", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._swarm_buffers = buffers
         self._step_loss: Any = 0.0
         self._step_samples = 0
         self.add_callback(_Steps(self))
@@ -86,7 +90,8 @@ class _Steps(TrainerCallback):
     ) -> None:
         evaluate = self._trainer.swarm_evaluate if self._trainer.eval_dataset is not None else None
         both = _Both(optimizer, lr_scheduler)
-        self._trainer.swarm = _torch.attach(self._trainer.model_wrapped, both, evaluate)
+        model, buffers = self._trainer.model_wrapped, self._trainer._swarm_buffers
+        self._trainer.swarm = _torch.attach(model, both, evaluate, buffers=buffers)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         trainer = self._trainer

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from . import torch as _torch
 from ._errors import MurmurateError
 from ._swarm import PATIENCE, Swarm, seed, shard
-from ._types import Evaluate, Place
+from ._types import Buffers, Evaluate, Place
 
 __all__ = ["SwarmCallback", "seed", "shard"]
 
@@ -66,6 +66,7 @@ class SwarmCallback(Callback):
         number of held-out samples. It is called in evaluation mode, without gradients.
     samples: a function of a batch that returns its number of samples [default: the first dimension of
         its first tensor].
+    buffers: as that of `murmurate.torch.attach`.
     socket, patience: as those of `murmurate.attach`.
     """
 
@@ -74,12 +75,13 @@ class SwarmCallback(Callback):
         evaluate: Evaluate | None = None,
         *,
         samples: Callable[[Any], int] | None = None,
+        buffers: Buffers = "local",
         socket: Place | None = None,
         patience: float = PATIENCE,
     ) -> None:
         super().__init__()
         self.swarm: Swarm | None = None  # from the start of training on
-        self._evaluate, self._socket, self._patience = evaluate, socket, patience
+        self._evaluate, self._buffers, self._socket, self._patience = evaluate, buffers, socket, patience
         self._samples = samples or _batch_size
         self._clear()
 
@@ -94,7 +96,9 @@ class SwarmCallback(Callback):
         evaluate = chosen and (lambda _: chosen(pl_module))
         # The strategy's module is the wrapped one, such as that of DistributedDataParallel.
         model = trainer.strategy.model or pl_module
-        self.swarm = _torch.attach(model, parts, evaluate, socket=self._socket, patience=self._patience)
+        self.swarm = _torch.attach(
+            model, parts, evaluate, buffers=self._buffers, socket=self._socket, patience=self._patience
+        )
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int

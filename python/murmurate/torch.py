@@ -15,7 +15,8 @@ Parameters that require gradients when the module is attached travel, in the ord
 `named_parameters()`, on any device; tied weights travel once. Make frozen ones the same on all daemons.
 Those of another type than float32 have float32 masters here, because small changes would vanish in
 bfloat16. Buffers, such as the running means of batch normalisation, stay with each daemon: its checkpoint
-and its export have those that `state_dict()` has, other daemons never see them. A line says so.
+and its export have those that `state_dict()` has, other daemons never see them. A line says so. With
+`buffers="mean"` those in floating point travel behind the parameters.
 
 Several ranks of torch.distributed on one machine, such as those of torchrun, are one loop: all of them call
 `attach` and `step`, with their own samples and losses. The model is one of DistributedDataParallel, or was
@@ -29,7 +30,7 @@ Where the run exchanges gradients (`mode()` is "gradients"), attach without an o
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -39,8 +40,8 @@ from ._copies import Copies
 from ._errors import MurmurateError
 from ._numpy import Flat, listed
 from ._sharded import Part, bare, is_taken_apart, plain, put_together, reshard, taken_apart
-from ._swarm import PATIENCE, Swarm, mode, seed, shard
-from ._types import Evaluate, Place, Score, Stateful
+from ._swarm import PATIENCE, Swarm, mode, run_info, seed, shard
+from ._types import Buffers, Evaluate, Place, Score, Stateful
 
 __all__ = ["attach", "mode", "seed", "shard"]
 
@@ -50,6 +51,7 @@ def attach(
     optimizer: Stateful | None = None,
     evaluate: Callable[[Any], Score] | None = None,
     *,
+    buffers: Buffers = "local",
     socket: Place | None = None,
     patience: float = PATIENCE,
 ) -> Swarm:
@@ -61,58 +63,83 @@ def attach(
         evaluation mode, without gradients. With several ranks it is called on all of them: each measures
         its part of the held-out samples, and the means are weighted by samples. The module within
         DistributedDataParallel is passed.
+    buffers: "local", or "mean": persistent buffers in floating point are averaged as the parameters are. They must
+        be changed in place, as batch normalisation does. Of several ranks those of rank 0 count. A buffer has no
+        gradient, so a run that exchanges gradients is refused.
     """
-    adapter = TorchAdapter(model, optimizer, evaluate)
+    adapter = TorchAdapter(model, optimizer, evaluate, buffers)
     team = _ranks.team(adapter.sharded)
+    leads = team is None or team.rank == 0
+    if leads and adapter.averages and run_info(socket, patience)["mode"] == "gradients":
+        raise MurmurateError('this run exchanges gradients, and buffers have none: attach with buffers="local"')
     own = adapter.own_buffers()
-    if own and (team is None or team.rank == 0):
+    if own and leads:
         text = f"buffers do not travel ({listed(own)}): each daemon has its own, which its checkpoint and export have"
-        print(f"murmurate: {text}", file=sys.stderr)
+        print(f'murmurate: {text}; buffers="mean" averages them', file=sys.stderr)
     return Swarm(adapter, socket=socket, patience=patience, team=team)
 
 
 class TorchAdapter:
-    """The parameters of a module that require gradients."""
+    """The parameters of a module that require gradients, and behind them the buffers that are averaged."""
 
-    def __init__(self, model: Any, optimizer: Any, evaluate: Evaluate | None) -> None:
+    def __init__(self, model: Any, optimizer: Any, evaluate: Evaluate | None, buffers: Buffers = "local") -> None:
+        if buffers not in ("local", "mean"):
+            raise MurmurateError(f'buffers must be "local" or "mean", not {buffers!r}')
         self._model, self._optimizer = bare(model), optimizer
         self._evaluate: Any = evaluate
         reshard(self._model)
         named = [(plain(n), p) for n, p in self._model.named_parameters() if p.requires_grad]
         for name, parameter in named:
-            _check(name, parameter)
+            _check(f"parameter `{name}`", parameter)
         if not named:
             raise MurmurateError("no parameter of the model requires a gradient")
         self._parameters = [parameter for _, parameter in named]
-        # With every name of tied weights.
+        kept = {plain(name) for name in self._model.state_dict()}
+        self._buffers = {plain(n): buffer for n, buffer in self._model.named_buffers() if plain(n) in kept}
+        averaged = [(n, self._buffers.pop(n)) for n in self._differing()] if buffers == "mean" else []
+        for name, buffer in averaged:
+            _check_buffer(name, buffer)
+        self.averages = bool(averaged)
+        # Places of those that an outer momentum must not carry below zero.
+        self._variances = {i for i, (name, _) in enumerate(averaged, len(named)) if name.endswith("running_var")}
+        named += averaged
+        # With every name of tied tensors.
+        travelling = {id(tensor) for _, tensor in named}
         self._seen = {
-            name: (parameter, parameter.dtype, parameter.device, parameter.shape)
-            for name, parameter in self._model.named_parameters(remove_duplicate=False)
-            if parameter.requires_grad
+            name: (tensor, tensor.dtype, tensor.device, tensor.shape)
+            for name, tensor in self._tensors()
+            if id(tensor) in travelling
         }
-        self._parts = [Part(name, parameter) for name, parameter in named]
+        self._parts = [Part(name, tensor) for name, tensor in named]
         self.sharded = any(part.sharded for part in self._parts)
-        self._flat = Flat([(name, parameter.shape) for name, parameter in named])
+        self._flat = Flat([(name, tensor.shape) for name, tensor in named])
         # Where what this process holds lies.
         starts = [start for start, _ in self._flat.places]
         self._held = Flat(
             [(name, part.shape) for (name, _), part in zip(named, self._parts)],
             [start + part.start for start, part in zip(starts, self._parts)],
         )
-        self._copies = Copies({parameter.device for parameter in self._parameters})
+        self._copies = Copies({tensor.device for _, tensor in named})
         self._masters = self._make_masters()
         self.evaluates = evaluate is not None
-        kept = self._model.state_dict()
-        self._buffers = {plain(n): buffer for n, buffer in self._model.named_buffers() if n in kept}
         self.has_state = optimizer is not None or bool(self._buffers)
-        self.hands_gradients = optimizer is None
+        self.hands_gradients = optimizer is None and not self.averages
 
     def tensors(self) -> list[tuple[str, tuple[int, ...]]]:
         return self._flat.tensors
 
     def own_buffers(self) -> list[str]:
-        """Names of the buffers that come to differ among daemons."""
-        return [f"`{name}`" for name, buffer in self._buffers.items() if buffer.is_floating_point()]
+        """As messages name them, the buffers that come to differ among daemons."""
+        return [f"`{name}`" for name in self._differing()]
+
+    def _differing(self) -> list[str]:
+        return [name for name, buffer in self._buffers.items() if buffer.is_floating_point()]
+
+    def _tensors(self) -> Iterator[tuple[str, Any]]:
+        """The module's parameters and, if some travel, its buffers, tied ones with every name."""
+        yield from self._model.named_parameters(remove_duplicate=False)
+        if self.averages:
+            yield from self._model.named_buffers(remove_duplicate=False)
 
     def mapped(self, memory: np.ndarray) -> None:
         self._copies.pin("shared memory", memory)
@@ -159,6 +186,8 @@ class TorchAdapter:
         for index, low, high, place in self._held.pieces(start, end):
             parameter = self._parts[index].values()
             values = torch.from_numpy(view[place : place + high - low])
+            if index in self._variances:
+                values = values.clamp(min=0)
             master = self._masters.get(index)
             if master is not None:
                 # The rest of the tensor may have been trained since its master was written.
@@ -180,24 +209,25 @@ class TorchAdapter:
         if self.sharded:
             reshard(self._model)
         missing, changes = len(self._seen), []
-        for name, parameter in self._model.named_parameters(remove_duplicate=False):
+        for name, tensor in self._tensors():
             seen = self._seen.get(name)
+            kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "buffer"
             if seen is None:
-                if parameter.requires_grad:
+                if kind == "parameter" and tensor.requires_grad:
                     changes.append(f"`{plain(name)}` came to require a gradient")
                 continue
             missing -= 1
             before, dtype, device, shape = seen
-            if parameter is not before:
-                changes.append(f"`{plain(name)}` became another parameter")
-            elif parameter.dtype != dtype:
-                changes.append(f"`{plain(name)}` became {parameter.dtype}")
-            elif parameter.device != device:
-                changes.append(f"`{plain(name)}` moved to {parameter.device}")
-            elif parameter.shape != shape:
-                changes.append(f"the shape of `{plain(name)}` changed to {tuple(parameter.shape)}")
+            if tensor is not before:
+                changes.append(f"`{plain(name)}` became another {kind}")
+            elif tensor.dtype != dtype:
+                changes.append(f"`{plain(name)}` became {tensor.dtype}")
+            elif tensor.device != device:
+                changes.append(f"`{plain(name)}` moved to {tensor.device}")
+            elif tensor.shape != shape:
+                changes.append(f"the shape of `{plain(name)}` changed to {tuple(tensor.shape)}")
         if missing:
-            names = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
+            names = {name for name, _ in self._tensors()}
             changes += [f"`{plain(name)}` went" for name in self._seen if name not in names]
         return listed(changes) if changes else None
 
@@ -251,14 +281,23 @@ class TorchAdapter:
             self._optimizer.load_state_dict(_to_torch(tree["optimizer"], meshes))
 
 
-def _check(name: str, parameter: Any) -> None:
+def _check(name: str, tensor: Any) -> None:
     """Refuses what cannot be trained, by name."""
-    if not parameter.is_floating_point():
-        raise MurmurateError(f"parameter `{name}` is {parameter.dtype}, only real numbers travel")
-    if parameter.is_meta or torch.nn.parameter.is_lazy(parameter):
-        raise MurmurateError(f"parameter `{name}` has no values yet: attach after the model is made")
-    if parameter.numel() == 0:
-        raise MurmurateError(f"parameter `{name}` of shape {tuple(parameter.shape)} has no values")
+    if not tensor.is_floating_point():
+        raise MurmurateError(f"{name} is {tensor.dtype}, only real numbers travel")
+    if tensor.is_meta or torch.nn.parameter.is_lazy(tensor):
+        raise MurmurateError(f"{name} has no values yet: attach after the model is made")
+    if tensor.numel() == 0:
+        raise MurmurateError(f"{name} of shape {tuple(tensor.shape)} has no values")
+
+
+def _check_buffer(name: str, buffer: Any) -> None:
+    """As `_check`, and constants such as masks."""
+    _check(f"buffer `{name}`", buffer)
+    if not buffer.float().isfinite().all():
+        raise MurmurateError(
+            f"buffer `{name}` has infinite values or NaN, which have no mean: register it with persistent=False"
+        )
 
 
 def _to_numpy(tree: Any) -> Any:

@@ -16,6 +16,8 @@ class Daemon:
     def __init__(self, folder, mode="deltas"):
         self.path = os.path.join(folder, "socket")
         self._mode, self.fds = mode, []
+        with open(os.path.join(folder, "run.json"), "w") as file:
+            json.dump({"mode": mode}, file)
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)
         self._listener.listen()

@@ -19,9 +19,24 @@ rank, ranks = 0, 1
 if kind != "alone":
     rank, ranks = int(os.environ["RANK"]), 2
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
+
+
+class Counting(nn.Module):
+    """Its buffer is how many passes of training there were, and all that comes after depends on it."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("passes", torch.ones(1))
+
+    def forward(self, x):
+        if self.training:
+            self.passes += 1
+        return torch.tanh(x) * (1 + self.passes / 10)
+
+
 torch.manual_seed(3)
 # Five rows are divided into three and two; one row leaves nothing for the second rank.
-model = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1))
+model = nn.Sequential(nn.Linear(3, 5), Counting(), nn.Linear(5, 1))
 if kind == "ddp":
     model = nn.parallel.DistributedDataParallel(model)
 if kind in ("fsdp", "hsdp"):
@@ -49,7 +64,13 @@ def rows(step):
 
 
 deltas = mode == "deltas"
-swarm = mm.attach(model, optimizer if deltas else None, evaluate, socket=os.path.join(folder, "socket"))
+swarm = mm.attach(
+    model,
+    optimizer if deltas else None,
+    evaluate,
+    buffers="mean" if deltas else "local",
+    socket=os.path.join(folder, "socket"),
+)
 step = 0
 while not swarm.over:
     x, y = rows(step)

@@ -3,10 +3,13 @@
 import contextlib
 import gc
 import io
+import json
 import mmap
 import os
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -16,11 +19,12 @@ from murmurate import MurmurateError, _state  # noqa: E402
 try:
     import torch
     from torch import nn
+    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 except ImportError:
     torch = None
     print("skipped: the tests of murmurate.torch, because PyTorch is not installed")
 else:
-    from murmurate.torch import TorchAdapter
+    from murmurate.torch import TorchAdapter, attach
 
 
 def flat(adapter):
@@ -109,16 +113,114 @@ class Torch(unittest.TestCase):
         adapter.gradients(given, view)
         self.assertEqual(view.tolist(), [0] * 12 + [7])
 
-    def test_optimizer_and_buffers_go_on_after_a_checkpoint(self):
+    def test_buffers_that_are_averaged_lie_behind_the_parameters(self):
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            with self.subTest(dtype=dtype):
+                model = nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 1, bias=False)).to(dtype)
+                adapter = TorchAdapter(model, None, None, "mean")
+                names = ["0.weight", "0.bias", "1.weight", "0.running_mean", "0.running_var"]
+                shapes = [(2,), (2,), (1, 2), (2,), (2,)]
+                self.assertEqual(adapter.tensors(), list(zip(names, shapes)))
+                model(torch.tensor([[1.0, 2.0], [3.0, 6.0]], dtype=dtype))
+                # A tenth of the batch's mean and variance, and nine of what they were.
+                np.testing.assert_allclose(flat(adapter)[6:], [0.2, 0.4, 1.1, 1.7], rtol=1e-2)
+                adapter.install(np.arange(10, dtype=np.float32), 0, 7)
+                adapter.install(np.arange(10, dtype=np.float32), 7, 10)
+                self.assertEqual(model[0].running_mean.tolist(), [6, 7])
+                self.assertEqual(model[0].running_var.tolist(), [8, 9])
+                self.assertEqual((flat(adapter).tolist(), model[0].running_var.dtype), ([*range(10)], dtype))
+                self.assertEqual(adapter.own_buffers(), [])
+                self.assertEqual(list(adapter.state()["buffers"]), ["0.num_batches_tracked"])
+                self.assertEqual(int(model[0].num_batches_tracked), 1)
+
+    def test_a_running_variance_is_never_negative(self):
         for dtype in (torch.float32, torch.bfloat16):
             with self.subTest(dtype=dtype):
+                model = nn.BatchNorm1d(2).to(dtype)
+                model.register_parameter("scale_of_running_var", nn.Parameter(torch.ones(1, dtype=dtype)))
+                adapter = TorchAdapter(model, None, None, "mean")
+                agreed = np.array([-1, -1, -1, -1, -1, -2, -2, -0.5, 3], np.float32)
+                adapter.install(agreed, 0, 8)
+                self.assertEqual(model.running_var.tolist(), [0, 1])
+                adapter.install(agreed, 0, 9)
+                self.assertEqual(model.running_var.tolist(), [0, 3])
+                self.assertEqual(flat(adapter).tolist(), [-1, -1, -1, -1, -1, -2, -2, 0, 3])
+
+    def test_a_run_of_gradients_averages_no_buffers(self):
+        self.assertTrue(TorchAdapter(nn.BatchNorm1d(2), None, None).hands_gradients)
+        self.assertFalse(TorchAdapter(nn.BatchNorm1d(2), None, None, "mean").hands_gradients)
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "run.json"), "w") as file:
+                json.dump({"mode": "gradients"}, file)
+            with self.assertRaisesRegex(MurmurateError, "buffers have none: attach with buffers=\"local\""):
+                attach(nn.BatchNorm1d(2), buffers="mean", socket=os.path.join(folder, "socket"))
+
+    def test_the_line_names_what_stays(self):
+        lines = []
+        for choice in ("local", "mean"):
+            info = mock.patch("murmurate.torch.run_info", lambda *_: {"mode": "deltas"})
+            with contextlib.redirect_stderr(io.StringIO()) as said, info, mock.patch("murmurate.torch.Swarm"):
+                attach(nn.BatchNorm1d(2), buffers=choice)
+            lines.append(said.getvalue())
+        self.assertIn("buffers do not travel (`running_mean`, `running_var`): ", lines[0])
+        self.assertIn('; buffers="mean" averages them\n', lines[0])
+        self.assertEqual(lines[1], "")
+
+    def test_buffers_without_a_mean_are_named(self):
+        for buffer, words in [
+            (torch.tensor([1.0, -torch.inf]), "`b` has infinite values or NaN.* with persistent=False"),
+            (torch.zeros(0, 3), r"`b` of shape \(0, 3\) has no values"),
+            (torch.zeros(2, device="meta"), "`b` has no values yet"),
+        ]:
+            model = nn.Linear(1, 1)
+            model.register_buffer("b", buffer)
+            self.assertEqual(TorchAdapter(model, None, None).own_buffers(), ["`b`"])
+            with self.assertRaisesRegex(MurmurateError, words):
+                TorchAdapter(model, None, None, "mean")
+            model.register_buffer("b", buffer, persistent=False)
+            self.assertEqual(len(TorchAdapter(model, None, None, "mean").tensors()), 2)
+        for wrong in ("sum", True, None):
+            with self.assertRaisesRegex(MurmurateError, f'buffers must be "local" or "mean", not {wrong!r}'):
+                TorchAdapter(model, None, None, wrong)
+
+    def test_a_buffer_that_travels_and_was_replaced_is_named(self):
+        def assign(model):
+            model.running_mean = model.running_mean + 1
+
+        def remove(model):
+            model.running_var = None
+
+        def grow(model):
+            model.running_mean.resize_(3)
+
+        for change, words in [
+            (assign, "`running_mean` became another buffer"),
+            (remove, "`running_var` went"),
+            (grow, "the shape of `running_mean` changed to (3,)"),
+        ]:
+            with self.subTest(change=change.__name__):
+                for choice, expected in [("local", None), ("mean", words)]:
+                    model = nn.BatchNorm1d(2)
+                    adapter = TorchAdapter(model, None, None, choice)
+                    model(torch.rand(3, 2))
+                    # What stays may come and change.
+                    model.register_buffer("other", torch.ones(1, requires_grad=True))
+                    model.num_batches_tracked = model.num_batches_tracked + 1
+                    self.assertIsNone(adapter.changed())
+                    change(model)
+                    self.assertEqual(adapter.changed(), expected)
+
+    def test_optimizer_and_buffers_go_on_after_a_checkpoint(self):
+        both = [(dtype, buffers) for dtype in (torch.float32, torch.bfloat16) for buffers in ("local", "mean")]
+        for dtype, buffers in both:
+            with self.subTest(dtype=dtype, buffers=buffers):
                 model, twin = (self.trained(dtype) for _ in range(2))
                 steps(*model, 5)
                 steps(*twin, 3)
-                saved = b"".join(_state.dump(TorchAdapter(*twin, None).state()))
-                values = flat(TorchAdapter(*twin, None))
+                saved = b"".join(_state.dump(TorchAdapter(*twin, None, buffers).state()))
+                values = flat(TorchAdapter(*twin, None, buffers))
                 again = self.trained(dtype)
-                adapter = TorchAdapter(*again, None)
+                adapter = TorchAdapter(*again, None, buffers)
                 adapter.install(values, 0, len(values))
                 adapter.load_state(_state.load(bytearray(saved)))
                 self.assertEqual(int(again[0][1].num_batches_tracked), 3)
@@ -191,10 +293,18 @@ class Torch(unittest.TestCase):
         names = TorchAdapter(plain, None, None).tensors()
         buffers = list(TorchAdapter(plain, None, None)._buffers)
         self.assertEqual(buffers[0], "1.running_mean")
-        for wrapped in (torch.compile(plain, backend="eager"), nn.DataParallel(plain)):
+        averaged = TorchAdapter(plain, None, None, "mean").tensors()
+        self.assertEqual(averaged, [*names, ("1.running_mean", (3,)), ("1.running_var", (3,))])
+        for wrap in (lambda model: torch.compile(model, backend="eager"), nn.DataParallel, checkpoint_wrapper):
+            wrapped = wrap(plain)
             adapter = TorchAdapter(wrapped, None, None)
             self.assertEqual((adapter.tensors(), list(adapter._buffers)), (names, buffers))
             self.assertEqual(adapter.own_buffers(), ["`1.running_mean`", "`1.running_var`"])
+            adapter = TorchAdapter(wrapped, None, None, "mean")
+            self.assertEqual((adapter.tensors(), adapter.changed()), (averaged, None))
+            wrapped(torch.rand(4, 2))
+            expected = torch.cat([plain[1].running_mean, plain[1].running_var]).tolist()
+            self.assertEqual((flat(adapter)[-6:].tolist(), adapter.changed()), (expected, None))
 
     def test_evaluation_restores_training_mode(self):
         model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())

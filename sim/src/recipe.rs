@@ -146,6 +146,8 @@ impl<'a> Recipe<'a> {
             evaluate_percent: 0,
             leave_when_finished: false,
             pool: self.scenario.data.map(DataSpec::pool),
+            // Machines that restart take over a newer state than the one that they masked deltas in.
+            masked: None,
         };
         let (worker, digests) = self.worker(index, checkpoint)?;
         let start = Input::Start {

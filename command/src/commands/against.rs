@@ -27,7 +27,7 @@ struct Beside {
     round: u64,
     /// Inner steps that this daemon took for it, which are those of the other model.
     inner_steps: u64,
-    /// The swarm's is the better one: by accuracy, and by loss where there is none.
+    /// The swarm's is the better one: by accuracy, and by loss where that is the same, or there is none.
     swarm_helps: bool,
 }
 
@@ -78,9 +78,7 @@ pub(super) fn local(
     }
     let better = match beside.swarm_helps {
         true => "The swarm helps: its model is better on this daemon's held-out data.",
-        false => {
-            "The swarm does not help here: the model that was trained alone is as good or better."
-        }
+        false => "The swarm does not help here: the model that was trained alone is better.",
     };
     out::line(better)
 }
@@ -95,7 +93,7 @@ fn undecayed(config: &Config, layout: &Layout) -> Arc<[Range<usize>]> {
 
 fn is_better(one: &Evaluation, other: &Evaluation) -> bool {
     match (one.accuracy, other.accuracy) {
-        (Some(one), Some(other)) => one > other,
+        (Some(found), Some(alone)) if found != alone => found > alone,
         _ => one.loss < other.loss,
     }
 }

@@ -90,7 +90,7 @@ const ADVICE: &str = "exchanges end before all slices have arrived; send less (a
                       rounds count too)";
 
 /// As [`ADVICE`], where a group sums the contributions of all its members or of none.
-const ADVICE_WHOLE: &str = "in each a member's contribution was missing, because it left or was late, and masked \
+const ADVICE_WHOLE: &str = "in each a member's contribution was missing, because it left, was late or failed, and masked \
                             contributions are summed all or none; stop daemons that come and go, give slow ones \
                             fewer inner steps, or raise `strategy.deadlines.ceiling_ms` at all daemons";
 

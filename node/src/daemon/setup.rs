@@ -25,7 +25,7 @@ use crate::unit::Unit;
 use murmurate_attach::Supervisor;
 use murmurate_net::tcp::BulkChoice;
 use murmurate_protocol::{
-    Digest, EVALUATE_NEVER, LayoutHash, PeerConfig, PeerId, Plan, Pool, Snapshot, Topology,
+    Digest, EVALUATE_NEVER, LayoutHash, PeerConfig, PeerId, Plan, Pool, Round, Snapshot, Topology,
 };
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts, Secrets};
@@ -83,7 +83,8 @@ impl Setup {
             layout: plan.layout,
         };
         let checkpoint = store.resume(&expected, &|rounds| Some(plan_of(rounds).ok()?.hash()))?;
-        let parts = parts(config, &plan, layout.len(), &store)?;
+        let mark = mark(config, store.dir(), checkpoint.as_ref())?;
+        let parts = parts(config, &plan, layout.len(), (&store, mark.as_ref()));
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
         let restored = |checkpoint| restore(config, checkpoint, &mut executor);
         let mut snapshot = checkpoint.as_ref().map(restored).transpose()?;
@@ -93,7 +94,6 @@ impl Setup {
         }
         let peer = store.identity().peer();
         let manifest = checkpoint.as_ref().map(Checkpoint::manifest);
-        let progress = manifest.map(|it| it.progress);
         let acquaintances = Acquaintances::load(store.dir().to_owned(), run.id, peer);
         let companions = acquaintances.0.companions().len();
         // Members without a state of the run take it from others: they never begin one of their own.
@@ -104,13 +104,13 @@ impl Setup {
             ..about(config, &plan, &layout, &executor, &peer.to_hex())?
         };
         let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
-        let mut observer = Observer::new(about, progress.unwrap_or_default());
+        let mut observer = Observer::new(about, manifest.map(|it| it.progress).unwrap_or_default());
         observer.trouble = supervisor.as_ref().map(Supervisor::trouble);
         let signed = snapshot.iter().filter(|_| plan.agreement.signs());
         signed.for_each(|it| misses(&mut observer, clock, peer, &it.seats));
         let other = other_identity(&store, checkpoint.as_ref());
         other.into_iter().for_each(|it| observer.altered(it));
-        let judge = judge(config, best, store.dir(), &mut observer)?;
+        let judge = judge(config, (best, mark), store.dir(), &mut observer)?;
         let status = StatusHandle::new(observer, Arc::new(clock));
         let saver = Saver {
             dir: store.dir().to_owned(),
@@ -125,7 +125,7 @@ impl Setup {
             resumed: manifest.map(|from| resumes(config, from, &store)),
             depot: Arc::new(Depot::in_dir(plan.clone(), store.dir())),
             topology: strategy.topology(run.seed),
-            peer_config: peer_config(config, peer, companions, pool, joins, evaluates),
+            peer_config: peer_config(config, (peer, &judge), companions, pool, joins, evaluates),
             acquaintances,
             judge,
             unit,
@@ -167,38 +167,48 @@ impl Setup {
     }
 }
 
-fn parts(config: &Config, plan: &Plan, len: usize, store: &Store) -> Result<Parts, DaemonError> {
+fn parts(
+    config: &Config,
+    plan: &Plan,
+    len: usize,
+    (store, mark): (&Store, Option<&Mark>),
+) -> Parts {
     let mut parts = Parts::new(&config.strategy, plan, len);
     let seed = store.identity().seed();
     parts.hidden.secrets = Some(Secrets {
         noise: random_bytes(),
         pairs: Box::new(move |other| pair_secret(&seed, other)),
-        masked: mark(config, store.dir())?.and_then(|mark| mark.reached()),
+        masked: mark.and_then(Mark::reached),
     });
     parts.ema = config.daemon.watch.ema;
-    Ok(parts)
+    parts
 }
 
 /// The mark of masked rounds, where contributions are masked.
-fn mark(config: &Config, dir: &Path) -> Result<Option<Mark>, DaemonError> {
+fn mark(
+    config: &Config,
+    dir: &Path,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<Option<Mark>, DaemonError> {
+    let saved = checkpoint.map(|it| Round(it.manifest().round));
     let masked = config.strategy.aggregation().is_masked();
-    let mark = masked.then(|| Mark::open(dir, config.run.id));
+    let mark = masked.then(|| Mark::open(dir, config.run.id, saved));
     Ok(mark.transpose()?)
 }
 
 /// The judge, with what the run keeps of hidden contributions.
 ///
 /// # Errors
-/// If the mark or the account cannot be read, or is spent, or the data is not this daemon's own.
+/// If the account cannot be read, or is spent, or the data is not this daemon's own.
 fn judge(
     config: &Config,
-    best: Option<Best>,
+    (best, mark): (Option<Best>, Option<Mark>),
     dir: &Path,
     observer: &mut Observer,
 ) -> Result<Judge, DaemonError> {
     let rule = config.strategy.aggregation();
     let mut judge = Judge::new(&config.daemon.watch, best);
-    judge.mark = mark(config, dir)?;
+    judge.mark = mark;
     let Some(privacy) = rule.privacy() else {
         Account::close(dir)?;
         return Ok(judge);
@@ -270,7 +280,7 @@ pub(super) fn network_config(
 
 fn peer_config(
     config: &Config,
-    me: PeerId,
+    (me, judge): (PeerId, &Judge),
     companions: usize,
     pool: Option<Pool>,
     join: bool,
@@ -295,6 +305,7 @@ fn peer_config(
         },
         leave_when_finished: !config.daemon.stay,
         pool,
+        masked: judge.mark.as_ref().and_then(Mark::reached),
     }
 }
 

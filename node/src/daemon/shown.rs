@@ -5,6 +5,7 @@ use super::DaemonError;
 use super::alarms::Told;
 use super::driver::Driver;
 use super::ending::Verdict;
+use super::mark::Mark;
 use super::recording::Recording;
 use crate::api::{
     Clock, ControlStatus, ELSEWHERE, Facts, LinkStatus, ONE_IDENTITY, SAME_DATA_ACTION, Traffic,
@@ -50,6 +51,11 @@ impl Driver {
         let (plan, peers) = (self.peer.plan(), config.run.start_with.max(1));
         if let Some(hidden) = self.console.status.status().privacy {
             self.note(&hidden.sentence());
+        }
+        if let Some(masked) = self.judge.mark.as_ref().and_then(Mark::reached) {
+            self.note(&format!(
+                "This daemon masked contributions up to round {masked} before: it brings nothing to rounds up to that."
+            ));
         }
         let least = usize::from(plan.agreement.contributions);
         if least > peers {

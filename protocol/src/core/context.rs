@@ -13,7 +13,7 @@ use crate::core::held::{Data, Directed, Rolls, ThisLife, joint};
 use crate::core::sends::{SendTurn, Sends, Waiting};
 use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
-use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
+use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX, REST_ROUNDS};
 use crate::schedule::AgreedLinks;
 use crate::sorted::SortedMap;
 use crate::wire::Message;
@@ -291,15 +291,24 @@ impl Context {
     /// every hundredth: it would be the same each time.
     pub(crate) fn contribution_failed(&mut self, round: Round, error: &WorkError) {
         let before = self.this_life.failed_in.replace(round);
+        self.this_life.rests_until = Some(Round(round.0 + REST_ROUNDS));
         let again = before.is_some_and(|before| round.since(before) <= 1);
         if before != Some(round) && (!again || round.0.is_multiple_of(100)) {
             let then = match self.plan.agreement.whole {
-                true => "has no result, which needs all contributions of a group",
-                false => "goes on without this daemon's contribution",
+                true => format!(
+                    "has no result, and to the next {REST_ROUNDS} this daemon brings nothing, so that they have one"
+                ),
+                false => "goes on without this daemon's contribution".to_owned(),
             };
             let what = format!("{error}: round {round} {then}");
             self.emit(Event::WorkFailed { what });
         }
+    }
+
+    /// This peer brings nothing to the present round: it would leave all members without a result.
+    pub(crate) fn rests(&self) -> bool {
+        let until = self.this_life.rests_until.max(self.config.masked);
+        self.plan.agreement.whole && until >= Some(self.round)
     }
 
     /// The next accusation to judge.

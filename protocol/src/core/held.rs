@@ -42,6 +42,8 @@ pub struct PeerConfig {
     pub leave_when_finished: bool,
     /// The data set that it shares with others, if it does.
     pub pool: Option<Pool>,
+    /// The last round for which an earlier life masked deltas: up to it, this peer contributes nothing.
+    pub masked: Option<Round>,
 }
 
 /// What tells this life of a peer from others.
@@ -54,6 +56,8 @@ pub(crate) struct ThisLife {
     pub(crate) newcomer: bool,
     /// The last round that this peer's contribution could not be made for.
     pub(crate) failed_in: Option<Round>,
+    /// The last round to which this peer brings nothing, where one that fails would leave all without a result.
+    pub(crate) rests_until: Option<Round>,
 }
 
 /// The roll of a swarm that has one.

@@ -60,6 +60,7 @@ pub(super) fn alone(exchange: ExchangeKind, contribution: Contribution) -> Conte
         evaluate_percent: 0,
         leave_when_finished: false,
         pool: None,
+        masked: None,
     };
     Context::new(config, plan)
 }

@@ -26,7 +26,7 @@ pub use reader::RecordReader;
 pub use replay::{Difference, Replay};
 
 /// The version of a record's layout. Raised with every change of it.
-pub const RECORD_VERSION: u32 = 11;
+pub const RECORD_VERSION: u32 = 12;
 
 /// What every record opens with.
 const MAGIC: [u8; 8] = *b"MURMREC\n";

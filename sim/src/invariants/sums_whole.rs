@@ -1,6 +1,6 @@
 //! Where contributions are masked, what an observer of all owners and all sums learns. A peer masks a round's delta
-//! for one group, and a sum is of all members for which its contributions are masked. So two sums have all members
-//! in common or none, and no difference of sums tells what one member contributed.
+//! for one group, and a sum is of all members for which its contributions are masked. So two sums of a
+//! round have all members in common or none, and their difference tells not what one member contributed.
 
 use murmurate_protocol::{
     Combination, FragmentId, Order, PeerId, Piece, Round, SliceId, SortedMap, Source,

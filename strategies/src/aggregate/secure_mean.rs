@@ -7,8 +7,9 @@
 //! step for each of them. Only the sum must be within the range: what a single masked value wraps around returns.
 //!
 //! A sum lacks no member: one that leaves between the forming of the group and its last contribution makes the
-//! fragment's round void, and the next group is without it. So no two sums of the same deltas are opened, whose
-//! difference would be a member's, and no secret needs to be shared for the case that its holder leaves.
+//! fragment's round void, and a next group is without it. So no two sums of the same deltas are opened, whose
+//! difference would be a member's, and no secret needs to be shared for the case that its holder leaves. Sums of
+//! different rounds are opened: their difference is a member's delta up to what the others have trained in between.
 
 use super::kind::{AggregationKind, AggregationSpec, MEMBERS, Nature};
 use crate::compress::Random;

@@ -11,7 +11,7 @@ use super::late::{Ahead, Start};
 use super::local::{AtHand, LocalBuffer, stand_on};
 use super::masks::Masks;
 use super::places::Places;
-use crate::aggregate::Noised;
+use crate::aggregate::{Noised, RANGE};
 use crate::trainer::Trainer;
 use murmurate_protocol::{Digest, FragmentId, Order, PeerId, Round, SliceId, TrainingRules};
 
@@ -85,6 +85,13 @@ impl MixCore {
         }
         if let Some(noised) = &mut self.noised {
             noised.apply(&mut values);
+            if self.masks.is_some() {
+                // What follows from noised values alone is as private, and one beyond the range would leave the
+                // whole group without a result.
+                values
+                    .iter_mut()
+                    .for_each(|value| *value = value.clamp(-RANGE, RANGE));
+            }
         }
         self.local.put(values);
         self.local.held.fill(Held::Contribution);
@@ -142,12 +149,9 @@ impl MixCore {
                 .encode(codecs, places, values, slice, of, out),
             (Some(masks), Some(members)) => {
                 let masked = masks.encode(values.0, &slice, of, members, out);
-                masked.map_err(|error| match &self.noised {
-                    Some(noised) => noised.blamed(error),
-                    None => places
-                        .must_be_finite(start, values.0)
-                        .err()
-                        .unwrap_or(error),
+                masked.map_err(|error| {
+                    let named = places.must_be_finite(start, values.0);
+                    named.err().unwrap_or(error)
                 })?;
                 self.contributions.note(slice, of);
                 Ok(())

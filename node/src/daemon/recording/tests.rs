@@ -48,6 +48,7 @@ fn header() -> RecordHeader {
             evaluate_percent: 0,
             leave_when_finished: false,
             pool: None,
+            masked: None,
         },
         topology: None,
     }

@@ -214,7 +214,10 @@ impl Exchange for Agreed {
         self.outcome = None;
         self.no_group = false;
         self.alone = None;
-        let weight = self.carried.weigh(cx.plan.agreement.weighing, summary);
+        let weight = match cx.rests() {
+            true => 0.0,
+            false => self.carried.weigh(cx.plan.agreement.weighing, summary),
+        };
         let formed = self.grouping.begin(cx, weight);
         self.formed(cx, formed);
         self.settle(cx);

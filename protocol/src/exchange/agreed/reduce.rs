@@ -98,6 +98,11 @@ impl FragmentRound {
     }
 
     fn combine(&mut self, cx: &mut Context, shard: u16, set: Members) {
+        // No mask is for a member that said it brings nothing.
+        let set = match self.scope.whole {
+            true => set & self.scope.group.bringing(),
+            false => set,
+        };
         let inputs = self.weighed(set, |i| self.scope.contribution(shard, i));
         let Some(duty) = self.reduction.duties.get_mut(&shard) else {
             return;

@@ -555,7 +555,11 @@ impl FragmentRound {
     fn on_nothing(&mut self, cx: &mut Context, from: PeerId) -> Result<(), PeerError> {
         match self.scope.group.index(from) {
             // Some shard is never summed, so no member can vote.
-            Some(_) if self.scope.whole => self.void(cx),
+            Some(_) if self.scope.whole => {
+                if self.agreement.decided.is_none() {
+                    self.void(cx);
+                }
+            }
             Some(index) if self.scope.within.is_some() => {
                 self.brings_nothing(index);
                 self.advance(cx);

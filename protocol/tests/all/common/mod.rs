@@ -100,6 +100,7 @@ pub(crate) fn config(me: PeerId) -> PeerConfig {
         evaluate_percent: 0,
         leave_when_finished: false,
         pool: None,
+        masked: None,
     }
 }
 

@@ -341,6 +341,7 @@ impl Swarm {
             evaluate_percent: 0,
             leave_when_finished: false,
             pool: None,
+            masked: None,
         };
         let digests = executor.digests();
         let member = Member {
