@@ -10,7 +10,7 @@ from ._errors import MurmurateError
 
 
 class Part:
-    """What this process holds of a parameter: the values from `start` on, in `shape`."""
+    """What this process holds of a parameter or buffer: the values from `start` on, in `shape`."""
 
     def __init__(self, name, parameter):
         self._parameter = parameter

@@ -75,7 +75,7 @@ def attach(
     own = adapter.own_buffers()
     if own and leads:
         text = f"buffers do not travel ({listed(own)}): each daemon has its own, which its checkpoint and export have"
-        print(f'murmurate: {text}; buffers="mean" averages them', file=sys.stderr)
+        print(f'murmurate: {text}; buffers="mean" averages them where deltas are exchanged', file=sys.stderr)
     return Swarm(adapter, socket=socket, patience=patience, team=team)
 
 
@@ -145,7 +145,7 @@ class TorchAdapter:
         self._copies.pin("shared memory", memory)
 
     def _make_masters(self) -> dict[int, torch.Tensor]:
-        """Copies in float32 in this machine's memory of parameters of another type, outermost first
+        """Copies in float32 in this machine's memory of what is of another type, outermost first
         whatever their strides."""
         held = enumerate(part.values() for part in self._parts)
         short = {index: values for index, values in held if values.dtype != torch.float32}

@@ -30,8 +30,8 @@ LENGTH, BATCHES = 8, 3
 class Daemon:
     """What `attach` returns, without a daemon: notes what it is told, and ends after some steps."""
 
-    def __init__(self, model, optimizer, evaluate, ends):
-        self.adapter = TorchAdapter(model, optimizer, evaluate)
+    def __init__(self, model, optimizer, evaluate, ends, buffers):
+        self.adapter = TorchAdapter(model, optimizer, evaluate, buffers)
         self.told, self.ends, self.over = [], ends, False
 
     def step(self, samples, loss):
@@ -42,7 +42,7 @@ class Daemon:
 
 @unittest.skipIf(torch is None, "PyTorch, transformers or accelerate is not installed")
 class Trainer(unittest.TestCase):
-    def train(self, ends, rate=1e-2):
+    def train(self, ends, rate=1e-2, **more):
         """A trainer after `ends` steps of three batches of two rows, its rows, and its first loss."""
         torch.manual_seed(5)
         rows = np.random.default_rng(5).integers(16, size=(12, LENGTH))
@@ -69,10 +69,11 @@ class Trainer(unittest.TestCase):
                 logging_strategy="no",
                 disable_tqdm=True,
             )
-            trainer = hf.SwarmTrainer(model, arguments, train_dataset=rows, eval_dataset=rows)
+            model.register_buffer("own", torch.zeros(2))
+            trainer = hf.SwarmTrainer(model, arguments, train_dataset=rows, eval_dataset=rows, **more)
 
-            def attach(model, optimizer, evaluate):
-                return Daemon(model, optimizer, evaluate, ends)
+            def attach(model, optimizer, evaluate, buffers):
+                return Daemon(model, optimizer, evaluate, ends, buffers)
 
             with mock.patch("murmurate.torch.attach", attach):
                 trainer.train()
@@ -87,6 +88,10 @@ class Trainer(unittest.TestCase):
         self.assertEqual((accuracy, samples), (None, 12))
         self.assertAlmostEqual(sum(loss for _, loss in told) / 2, loss, places=5)
         self.assertTrue(math.isclose(loss, math.log(16), rel_tol=0.1), loss)
+
+    def test_buffers_travel_where_the_trainer_says_so(self):
+        for more, last in [({}, "lm_head.weight"), ({"buffers": "mean"}, "own")]:
+            self.assertEqual(self.train(1, **more).swarm.adapter.tensors()[-1][0], last)
 
     def test_it_ends_with_the_run(self):
         trainer = self.train(5)

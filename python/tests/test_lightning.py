@@ -58,6 +58,7 @@ def module(rate=0.1, loss=True):
         def __init__(self):
             super().__init__()
             self.layer = torch.nn.Linear(3, CLASSES)
+            self.register_buffer("own", torch.zeros(2))
 
         def score(self, x, y):
             return torch.nn.functional.cross_entropy(self.layer(x), y)
@@ -88,7 +89,7 @@ def module(rate=0.1, loss=True):
 
 @unittest.skipIf(L is None, "Lightning is not installed")
 class Trainer(unittest.TestCase):
-    def train(self, ends, accumulate=1, rate=0.1, loss=True, **limits):
+    def train(self, ends, accumulate=1, rate=0.1, loss=True, buffers="local", **limits):
         """A trained module, its Trainer, and what the daemon was told. Batches of four, four and two rows."""
         model = module(rate, loss)
         data = torch.utils.data.TensorDataset(torch.randn(ROWS, 3), torch.arange(ROWS) % CLASSES)
@@ -97,10 +98,10 @@ class Trainer(unittest.TestCase):
             assert seen is model and not seen.training and not torch.is_grad_enabled()
             return seen.score(*data.tensors), None, ROWS
 
-        def attach(model, optimizer, evaluate, **_):
-            return Daemon(TorchAdapter(model, optimizer, evaluate), ends)
+        def attach(model, optimizer, evaluate, buffers, **_):
+            return Daemon(TorchAdapter(model, optimizer, evaluate, buffers), ends)
 
-        callback = ml.SwarmCallback(evaluate)
+        callback = ml.SwarmCallback(evaluate, buffers=buffers)
         with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
             warnings.simplefilter("ignore")
             if accumulate > 1:
@@ -115,6 +116,11 @@ class Trainer(unittest.TestCase):
         _, trainer, callback = self.train(5)
         self.assertEqual([samples for samples, _ in callback.swarm.told], [4, 4, 2, 4, 4])
         self.assertEqual((trainer.global_step, trainer.should_stop), (5, True))
+
+    def test_buffers_travel_where_the_callback_says_so(self):
+        for buffers, last in [("local", "layer.bias"), ("mean", "own")]:
+            _, _, callback = self.train(1, buffers=buffers)
+            self.assertEqual(callback.swarm.adapter.tensors()[-1][0], last)
 
     def test_accumulated_batches_are_one_step_with_their_mean_loss(self):
         # Without learning, a pass over the ten rows is two steps: two batches, and the rest.
