@@ -119,7 +119,7 @@ fn death_at(peers: usize, victim: usize, nth: usize) -> (Swarm, bool) {
 
 #[test]
 fn a_death_at_any_moment_opens_no_two_sums_and_no_sum_without_a_member() {
-    for peers in 3..=6 {
+    for peers in 3..=8 {
         for victim in [0, peers - 1] {
             for nth in 0.. {
                 let (swarm, died) = death_at(peers, victim, nth);
