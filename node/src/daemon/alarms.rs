@@ -92,7 +92,8 @@ const ADVICE: &str = "exchanges end before all slices have arrived; send less (a
 /// As [`ADVICE`], where a group sums the contributions of all its members or of none.
 const ADVICE_WHOLE: &str = "in each a member's contribution was missing, because it left, was late or failed, and masked \
                             contributions are summed all or none; stop daemons that come and go, give slow ones \
-                            fewer inner steps, or raise `strategy.deadlines.ceiling_ms` at all daemons";
+                            fewer inner steps, raise `strategy.deadlines.ceiling_ms` at all daemons, or \
+                            `strategy.synchronization.fraction` where it draws too few";
 
 /// Void rounds since the last one with a result.
 #[derive(Debug)]
@@ -127,8 +128,14 @@ impl VoidRounds {
         match self.group {
             Some(members) if members < usize::from(self.terms.contributions) => format!(
                 "{members} of the daemons take part, and a result needs contributions of {} \
-                 (`strategy.aggregation.members` or `liars`): start more daemons, or lower that at all of them",
-                self.terms.contributions
+                 (`strategy.aggregation.members` or `liars`): start more daemons{}",
+                self.terms.contributions,
+                // The fewest whose sum may be opened cannot be lowered.
+                if self.terms.whole {
+                    ""
+                } else {
+                    ", or lower that at all of them"
+                }
             ),
             _ if self.terms.whole => ADVICE_WHOLE.to_owned(),
             _ => ADVICE.to_owned(),

@@ -4,7 +4,6 @@
 
 use crate::store::{StoreError, write_atomically};
 use murmurate_protocol::{Round, RunId};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,17 +11,13 @@ use std::path::{Path, PathBuf};
 /// The mark, in a daemon's directory.
 const FILE: &str = "masked.json";
 
-/// The last masked round of each run, by its id in hexadecimal digits.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-struct Masked(BTreeMap<String, u64>);
-
 /// Marks the last masked round.
 #[derive(Debug)]
 pub(super) struct Mark {
     path: PathBuf,
     run: String,
-    masked: Masked,
+    /// The last masked round of each run, by its id in hexadecimal digits.
+    masked: BTreeMap<String, u64>,
 }
 
 impl Mark {
@@ -33,10 +28,10 @@ impl Mark {
     pub(super) fn open(dir: &Path, run: RunId, saved: Option<Round>) -> Result<Self, StoreError> {
         let (path, run) = (dir.join(FILE), run.to_hex());
         let masked = match std::fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let saved = saved.map(|round| (run.clone(), round.0));
-                Masked(saved.into_iter().collect())
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => saved
+                .into_iter()
+                .map(|round| (run.clone(), round.0))
+                .collect(),
             Err(source) => return Err(StoreError::io("read", &path, source)),
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| StoreError::Privacy {
                 path: path.clone(),
@@ -48,7 +43,7 @@ impl Mark {
 
     /// The last round whose deltas may be masked already.
     pub(super) fn reached(&self) -> Option<Round> {
-        self.masked.0.get(&self.run).copied().map(Round)
+        self.masked.get(&self.run).copied().map(Round)
     }
 
     /// Notes that deltas of a round are masked, and returns once that is on the disk.
@@ -60,7 +55,7 @@ impl Mark {
             return Ok(());
         }
         let mut masked = self.masked.clone();
-        masked.0.insert(self.run.clone(), round.0);
+        masked.insert(self.run.clone(), round.0);
         let text = serde_json::to_string(&masked).expect("numbers are JSON");
         write_atomically(&self.path, format!("{text}\n").as_bytes())?;
         self.masked = masked;

@@ -63,7 +63,15 @@ impl Driver {
                 "No round has a result before {least} daemons take part (`strategy.aggregation.members` or `liars`); \
                  the run begins with {peers}."
             ));
-        } else if let Some(account) = &self.judge.account {
+        }
+        let drawn = peers as f64 * f64::from(plan.synchronization.sampling.per_million) / 1e6;
+        if drawn < least.min(peers) as f64 {
+            self.note(&format!(
+                "`strategy.synchronization.fraction` draws {drawn:.1} of {peers} daemons on average, and a result needs \
+                 {least}: rounds with fewer have none. Raise it, or start more daemons."
+            ));
+        }
+        if let Some(account) = self.judge.account.as_ref().filter(|_| least <= peers) {
             let parameters = plan.fragments.iter().map(|it| it.len).sum();
             if let Some(note) = account.note(peers, parameters, plan.rounds) {
                 self.note(&note);
