@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         cli::Command::Plan(args) => commands::sim::plan(&args),
         cli::Command::Strategies(args) => commands::reference::strategies(&args),
         cli::Command::Export(args) => commands::model::export(&args),
-        cli::Command::Generate(args) => commands::model::generate(&args),
+        cli::Command::Generate(args) => commands::generate::generate(&args),
         cli::Command::Eval(args) => commands::model::eval(&args),
         cli::Command::Limit(args) => commands::inspect::limit(&args),
         cli::Command::Top(args) => commands::inspect::top(&args),

@@ -5,11 +5,11 @@
 //! cargo run --release -p murmurate-tasks --example read_text -- big.parquet [tokenizer.json]
 //! ```
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::Device;
 use murmurate_protocol::{Participants, PeerId};
 use murmurate_tasks::config::{CausalConfig, DataSource};
 use murmurate_tasks::data::{Dataset, Shards};
-use murmurate_tasks::{CausalTask, Task, TaskError, burn};
+use murmurate_tasks::{CausalTask, Task, TaskError, Windows, burn};
 use std::time::{Duration, Instant};
 
 /// Tokens of a window, and windows of a batch.
@@ -73,8 +73,8 @@ fn open(config: &CausalConfig, place: &[u8]) -> Result<CausalTask, TaskError> {
     Ok(task)
 }
 
-fn bytes((tokens, _): &(Tensor<2, Int>, Tensor<1, Int>)) -> Vec<u8> {
-    tokens.to_data().bytes().to_vec()
+fn bytes(windows: &Windows) -> Vec<u8> {
+    windows.tokens().to_data().bytes().to_vec()
 }
 
 fn mib(now: u64, before: u64) -> u64 {

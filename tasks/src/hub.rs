@@ -1,7 +1,7 @@
 //! Writes a causal language model as a folder that `transformers` or PEFT loads.
 
 use crate::config::{BYTES, CausalConfig, CausalModel};
-use crate::model::{ModelDirError, read_json, shape_json};
+use crate::model::{Family, ModelDirError, read_json, shape_json};
 use crate::task::{CausalPlan, tokens};
 use crate::weights::{ADAPTER, SINGLE, no_model_in, peft_name, remove_others, write_model};
 use crate::{ModelFileError, TaskError};
@@ -50,7 +50,7 @@ pub fn write_folder(
         let about = json!({
             "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": null,
             "r": lora.rank, "lora_alpha": lora.alpha, "lora_dropout": 0.0, "bias": "none",
-            "target_modules": lora.targets, "fan_in_fan_out": plan.shape.name() == "gpt2",
+            "target_modules": lora.targets, "fan_in_fan_out": matches!(plan.shape.family, Family::Gpt2),
             "inference_mode": true, "use_dora": false, "use_rslora": false,
         });
         return write_json(&dir.join("adapter_config.json"), &about);

@@ -76,6 +76,7 @@ pub mod loss;
 pub mod model;
 
 mod build;
+mod choices;
 mod device;
 mod error;
 mod fused;
@@ -88,14 +89,15 @@ mod trainer;
 mod weights;
 
 pub use build::{build, build_island, bytes_per_token, context, layout};
+pub use choices::{ChoiceScore, Question, read_questions};
 pub use config::TaskConfig;
 pub use device::DeviceChoice;
 pub use error::TaskError;
-pub use generate::{Generator, Sampling};
+pub use generate::{Ended, Generated, Generator, Sampling, Turn};
 pub use hub::write_folder;
 pub use rng::fan_in;
 pub use segments::Segments;
-pub use task::{CausalTask, ImageTask, LanguageTask, Score, TabularTask, Task, Wanted};
+pub use task::{CausalTask, ImageTask, LanguageTask, Score, TabularTask, Task, Wanted, Windows};
 pub use trainer::{BurnTrainer, parameters, take_steps};
 pub use weights::{
     ExtraTensor, ModelFileError, load_model, load_module, read_model, write_model, write_model_with,

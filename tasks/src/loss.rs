@@ -1,11 +1,17 @@
 //! The cross-entropy of a classifier, fast on a processor: one fused softmax that is not recorded
 //! and one recorded product, instead of the seven recorded operations of a log-softmax.
 
+use crate::fused;
+use crate::model::Output;
 use burn::tensor::activation::{log_softmax, softmax};
-use burn::tensor::{IndexingUpdateOp, Int, Tensor};
+use burn::tensor::{IndexingUpdateOp, Int, Tensor, TensorData};
+use std::sync::Arc;
 
 /// Smallest probability, which limits losses to 80 nats.
 const PROBABILITY_MIN: f32 = 1.8e-35;
+
+/// The loss of that probability.
+pub(crate) const NATS_MAX: f64 = 80.0;
 
 /// Mean cross-entropy in nats, differentiable in the logits.
 ///
@@ -45,6 +51,36 @@ pub fn smooth_cross_entropy(
     cross_entropy(logits, targets) * (1.0 - smoothing) + even * smoothing
 }
 
+/// The mean cross-entropy of a language model's last layer on activations, as [`smooth_cross_entropy`] of its
+/// logits.
+///
+/// x: `[rows, width]`; targets: one for each row, each below the vocabulary.
+pub(crate) fn of_output(
+    x: &Tensor<2>,
+    output: &Output,
+    targets: &Arc<[u32]>,
+    smoothing: f64,
+) -> Tensor<1> {
+    let fused = fused::output_loss(x, &output.weight, output.cap, targets.clone(), smoothing);
+    fused.unwrap_or_else(|| {
+        let index: Vec<i32> = targets.iter().map(|&target| target as i32).collect();
+        let index = TensorData::new(index, [targets.len()]);
+        let index = Tensor::from_data(index, &x.device());
+        smooth_cross_entropy(output.logits(x), index, smoothing)
+    })
+}
+
+/// The sum of the cross-entropies in nats, not bounded.
+///
+/// logits: `[n, classes]`; targets: n of them, each below `classes`.
+pub(crate) fn sum_of(logits: Tensor<2>, targets: &[u32]) -> f64 {
+    let index: Vec<i32> = targets.iter().map(|&target| target as i32).collect();
+    let index = TensorData::new(index, [targets.len(), 1]);
+    let index = Tensor::<2, Int>::from_data(index, &logits.device());
+    let found = log_softmax(logits, 1).gather(1, index).into_data();
+    -found.iter::<f64>().sum::<f64>()
+}
+
 /// The sum of the cross-entropies in nats, and how many logits are largest at their target.
 ///
 /// logits: `[n, classes]`; targets: `[n]`.
@@ -76,7 +112,7 @@ fn mean_loss(p: Tensor<2>) -> Tensor<1> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::{Device, TensorData};
+    use burn::tensor::Device;
 
     #[test]
     fn value_and_gradient_are_those_of_log_softmax() {

@@ -52,6 +52,9 @@ pub(crate) struct EvalArgs {
     /// Compare with a model that this daemon's data alone makes in as many inner steps
     #[arg(long, value_enum, requires = "dir")]
     pub(crate) against: Option<AgainstArg>,
+    /// Ask questions instead: JSON Lines with query, choices and gold
+    #[arg(long, value_name = "FILE", requires = "model", conflicts_with_all = ["data", "config"])]
+    pub(crate) choices: Option<PathBuf>,
     /// Held-out data: a path, or `bundled` [default: as in the configuration]
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<String>,
@@ -71,9 +74,15 @@ pub(crate) struct GenerateArgs {
     /// Folder of a language model, as `murmurate export` or `transformers` writes it
     #[arg(long, value_name = "DIR")]
     pub(crate) model: PathBuf,
-    /// The text to continue
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) prompt: String,
+    /// The text to continue; with --chat the message to answer
+    #[arg(long, value_name = "TEXT", required_unless_present = "chat")]
+    pub(crate) prompt: Option<String>,
+    /// Answer messages by the model's chat template; without --prompt those that are typed, one a line
+    #[arg(long)]
+    pub(crate) chat: bool,
+    /// What the assistant is told first
+    #[arg(long, value_name = "TEXT", requires = "chat")]
+    pub(crate) system: Option<String>,
     /// Tokens to add at most
     #[arg(long, default_value_t = 100)]
     pub(crate) max_tokens: usize,
@@ -83,6 +92,15 @@ pub(crate) struct GenerateArgs {
     /// Draw from this number of most likely tokens; 0 draws from all
     #[arg(long, default_value_t = 0)]
     pub(crate) top_k: usize,
+    /// Draw from the most likely tokens whose probabilities add up to this
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) top_p: f64,
+    /// Text that ends what is generated; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) stop: Vec<String>,
+    /// Print one JSON object with the text instead of the text as it comes
+    #[arg(long, requires = "prompt")]
+    pub(crate) json: bool,
     /// Seed of the draws
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod control;
 pub(crate) mod daemon_http;
 pub(crate) mod doctor;
+pub(crate) mod generate;
 pub(crate) mod inspect;
 mod language;
 pub(crate) mod local;

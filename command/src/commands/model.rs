@@ -1,9 +1,7 @@
-//! The commands about a trained model: `eval` measures it on held-out data, `export` writes it as safetensors,
-//! `generate` lets a language model continue a text.
+//! The commands about a trained model: `eval` measures it on held-out data, `export` writes it as safetensors.
 
-use super::against;
-use crate::cli::{AgainstArg, EvalArgs, ExportArgs, GenerateArgs, StoreArg};
-use crate::exit::Ended;
+use super::{against, generate};
+use crate::cli::{AgainstArg, EvalArgs, ExportArgs, StoreArg};
 use crate::out;
 use anyhow::bail;
 use murmurate_node::config::{Config, Overrides};
@@ -13,13 +11,16 @@ use murmurate_node::unit::Unit;
 use murmurate_strategies::{Layout, TensorSpec, Trainer, kept_back};
 use murmurate_tasks::config::{DataSource, Objective};
 use murmurate_tasks::data::Shards;
-use murmurate_tasks::{DeviceChoice, ExtraTensor, Generator, Sampling, TaskConfig};
+use murmurate_tasks::{ExtraTensor, TaskConfig};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use toml::{Table, Value};
 
 pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<()> {
+    if let (Some(file), Some(model)) = (&args.choices, &args.model) {
+        return generate::choices(args, model, file);
+    }
     let (config, mut trainer, manifest) = subject(args)?;
     let found = trainer.evaluate()?;
     if let (Some(AgainstArg::Local), Some(manifest)) = (args.against, &manifest) {
@@ -388,35 +389,4 @@ fn read_once(dir: &Path, store: StoreArg) -> anyhow::Result<Model> {
         buffers: buffers_of(&checkpoint)?,
     };
     Ok((manifest, round, parameters, beside))
-}
-
-pub(crate) fn generate(args: &GenerateArgs) -> anyhow::Result<()> {
-    if !(0.0..=100.0).contains(&args.temperature) {
-        return Err(Ended::usage("--temperature: give a number from 0 to 100"));
-    }
-    let device = match &args.device {
-        Some(name) => name.parse()?,
-        None => DeviceChoice::default(),
-    };
-    let generator = Generator::open(&args.model, &device)?;
-    let sampling = Sampling {
-        max_tokens: args.max_tokens,
-        temperature: args.temperature,
-        top_k: args.top_k,
-        seed: args.seed,
-    };
-    let mut generated = Ok(());
-    out::with(|out| {
-        let mut written = write!(out, "{}", args.prompt);
-        let each = &mut |text: &str| {
-            if written.is_ok() {
-                written = write!(out, "{text}").and_then(|()| out.flush());
-            }
-        };
-        generated = generator
-            .generate(&args.prompt, &sampling, each)
-            .map(|_| ());
-        written.and_then(|()| writeln!(out))
-    })?;
-    Ok(generated?)
 }

@@ -59,20 +59,32 @@ impl Corpus {
             }
             Format::Json | Format::Parquet => {
                 let passages = encoder.source.passages(u64::MAX);
-                let (mut train, held) = Self::halves(encoder.encode(&passages)?, held_out);
-                let mine = shards.range(train.len().max(1), 1)?;
-                train.truncate(mine.end);
-                train.drain(..mine.start.min(train.len()));
+                let row = encoder.row();
+                let (mut train, held) = Self::halves(encoder.encode(&passages)?, held_out, row);
+                let (unit, last) = (row.unwrap_or(1), usize::from(row.is_some()));
+                let mine = shards.range(((train.len() - last) / unit).max(1), 1)?;
+                train.truncate(mine.end * unit + last);
+                train.drain(..(mine.start * unit).min(train.len()));
                 Self { train, held }
             }
         };
         corpus.long_enough(path, shards, window)
     }
 
-    /// All tokens as those to train on and those to hold out.
-    pub(crate) fn halves(mut tokens: Vec<u32>, held_out: f64) -> (Vec<u32>, Vec<u32>) {
+    /// All tokens as those to train on and those to hold out. Rows stay whole, and one more token follows the
+    /// last row of each part.
+    pub(crate) fn halves(
+        mut tokens: Vec<u32>,
+        held_out: f64,
+        row: Option<usize>,
+    ) -> (Vec<u32>, Vec<u32>) {
         let (train, _) = split_text(tokens.len(), held_out);
-        let held = tokens.split_off(train.end);
+        let Some(row) = row else {
+            let held = tokens.split_off(train.end);
+            return (tokens, held);
+        };
+        let held = tokens.split_off(train.end / row * row);
+        tokens.extend(held.first());
         (tokens, held)
     }
 
@@ -179,7 +191,7 @@ mod tests {
     fn read(dir: &Path, end: Option<u32>, shards: &Shards) -> Result<Corpus, String> {
         let encoder = Encoder {
             source: Source::open(dir, None).unwrap(),
-            tokens: Tokens::Bytes,
+            tokens: Tokens::Bytes.into(),
             end,
             vocabulary: 256,
         };

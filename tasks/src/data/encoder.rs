@@ -2,8 +2,9 @@
 
 use super::error::{DataError, Problem, at};
 use super::source::{Passage, Piece, Source};
-use super::tokens::Tokens;
+use super::tokens::{SEEN, START, Tokens};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of text that are encoded together, so that short documents use all cores.
@@ -12,7 +13,7 @@ const TOGETHER: usize = 1 << 20;
 /// A source with the tokens that it is read as.
 pub(crate) struct Encoder {
     pub(crate) source: Source,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: Arc<Tokens>,
     /// The token after each document; `None` for a newline. Documents that are tokens already are
     /// taken as they are.
     pub(crate) end: Option<u32>,
@@ -20,7 +21,7 @@ pub(crate) struct Encoder {
     pub(crate) vocabulary: usize,
 }
 
-/// Texts that wait to be encoded, and all tokens so far.
+/// Texts that wait to be encoded, and all tokens so far. Conversations lie in rows: none is cut by a row's end.
 struct Encoding<'a> {
     encoder: &'a Encoder,
     newline: Vec<u32>,
@@ -76,12 +77,22 @@ impl Encoder {
                 encoding.push(file, piece)
             })?;
         encoding.flush()?;
+        if let Some(row) = self.row() {
+            encoding.fill_row(row);
+            // What the last token of the last row is followed by.
+            encoding.tokens.push(START | SEEN);
+        }
         Ok(encoding.tokens)
     }
 
+    /// Tokens of a row, where the documents are conversations. One more token follows the last row.
+    pub(crate) fn row(&self) -> Option<usize> {
+        self.source.chat.as_ref().map(|chat| chat.context())
+    }
+
     /// A guess that is rather too large, so that memory for many tokens is seldom allocated twice.
-    const fn bytes_per_token(&self) -> u64 {
-        match self.tokens {
+    fn bytes_per_token(&self) -> u64 {
+        match *self.tokens {
             Tokens::Bytes => 1,
             Tokens::File(_) => 4,
         }
@@ -104,10 +115,25 @@ impl Encoding<'_> {
             }
             Piece::Tokens(tokens) => {
                 self.flush()?;
+                if let Some(row) = self.encoder.row() {
+                    let left = row - self.tokens.len() % row;
+                    if tokens.len() > left {
+                        self.fill_row(row);
+                    }
+                }
                 self.tokens.extend(tokens);
             }
         }
         Ok(())
+    }
+
+    /// Fills the present row with what is not trained.
+    fn fill_row(&mut self, row: usize) {
+        let end = self.tokens.len().next_multiple_of(row);
+        if end > self.tokens.len() {
+            self.tokens.push(START | SEEN);
+            self.tokens.resize(end, SEEN);
+        }
     }
 
     fn flush(&mut self) -> Result<(), DataError> {

@@ -124,6 +124,15 @@ pub(crate) enum Problem {
     /// A line, counted from 1, is not JSON.
     #[error("line {line} is not a JSON object: {reason} (mend the line, {OR_SKIP})")]
     Json { line: u64, reason: String },
+    /// Conversations, and no folder with their template.
+    #[error(
+        "this has conversations, which need a chat template (set `task.tokenizer` or `task.model` to a folder \
+         with tokenizer.json and a chat template)"
+    )]
+    NoTemplate,
+    /// A conversation that cannot be trained.
+    #[error("line {line}: {reason}; {OR_SKIP}")]
+    Chat { line: u64, reason: String },
     /// A JSON object without the key of the text.
     #[error(
         "line {line} has no `{key}` (it has {known}): `task.column` chooses another, {OR_SKIP}"
@@ -340,6 +349,7 @@ impl Problem {
         matches!(
             self,
             Self::Json { .. }
+                | Self::Chat { .. }
                 | Self::NoKey { .. }
                 | Self::NotText(_)
                 | Self::NotTextRow { .. }

@@ -5,10 +5,11 @@ use super::encoder::Encoder;
 use super::error::{DataError, Problem, at};
 use super::source::{Format, Source};
 use super::stream::{Sizes, Stream, split};
-use super::{BadRecords, Corpus, ShardError, Shards, Tokens, corpus};
+use super::{BadRecords, Chat, Corpus, ShardError, Shards, Template, Tokens, corpus};
 use crate::TaskError;
 use murmurate_protocol::Digest;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The most bytes of text that are kept in memory. The windows of larger data are streamed.
 pub const MEMORY_BYTES_MAX: u64 = 16 << 20;
@@ -19,6 +20,10 @@ pub(crate) struct Reading<'a> {
     /// The column or key with the text.
     pub(crate) column: Option<&'a str>,
     pub(crate) tokens: Tokens,
+    /// Folder of the tokenizer, which may have a chat template.
+    pub(crate) folder: Option<PathBuf>,
+    /// Tokens that the model sees at once.
+    pub(crate) context: usize,
     /// The token after each document.
     pub(crate) end: Option<u32>,
     /// Number of the model's tokens.
@@ -44,12 +49,21 @@ pub(crate) struct Memory {
 }
 
 impl Reading<'_> {
-    fn encoder(self) -> Result<Encoder, DataError> {
+    fn encoder(self) -> Result<Encoder, TaskError> {
         let mut source = Source::open(self.path, self.column)?;
         source.bad = self.bad;
+        let tokens = Arc::new(self.tokens);
+        if source.has_conversations() {
+            let Some(folder) = &self.folder else {
+                return Err(at(self.path)(Problem::NoTemplate).into());
+            };
+            let template = Template::open(folder)?;
+            let chat = Chat::new(template, tokens.clone(), self.context);
+            source.chat = Some(Arc::new(chat));
+        }
         Ok(Encoder {
             source,
-            tokens: self.tokens,
+            tokens,
             end: self.end,
             vocabulary: self.vocabulary,
         })
@@ -59,17 +73,21 @@ impl Reading<'_> {
     ///
     /// # Errors
     /// If the text cannot be read or encoded.
-    pub(crate) fn held_size(self) -> Result<Option<(usize, usize)>, DataError> {
+    pub(crate) fn held_size(self) -> Result<Option<(usize, usize)>, TaskError> {
         let held_out = self.held_out;
         let encoder = self.encoder()?;
+        if encoder.source.chat.is_some() {
+            // Bytes that a model is told are none that it predicts.
+            return Ok(None);
+        }
         let (source, tokens) = (&encoder.source, &encoder.tokens);
         if source.bytes() <= MEMORY_BYTES_MAX && source.format() == Format::Text {
-            return corpus::held_size(&encoder, held_out).map(Some);
+            return Ok(corpus::held_size(&encoder, held_out).map(Some)?);
         }
         let sizes = Sizes::of(source.bytes());
         let passages = source.passages(sizes.passage);
         let held = if source.bytes() <= MEMORY_BYTES_MAX {
-            Corpus::halves(encoder.encode(&passages)?, held_out).1
+            Corpus::halves(encoder.encode(&passages)?, held_out, None).1
         } else {
             encoder.encode(split(&passages, held_out, sizes).1)?
         };
@@ -79,8 +97,8 @@ impl Reading<'_> {
 }
 
 impl Feed {
-    /// Windows of `window` tokens in batches of `batch`, and the tokens that are held out. The order of
-    /// windows depends on seed and shard.
+    /// Windows of `window` tokens in batches of `batch`, and the tokens that are held out with the step from
+    /// one window of them to the next. The order of windows depends on seed and shard.
     ///
     /// # Errors
     /// If text or shard are wrong, or too short for one window.
@@ -90,9 +108,26 @@ impl Feed {
         seed: u64,
         window: usize,
         batch: usize,
-    ) -> Result<(Self, Vec<u32>), TaskError> {
+    ) -> Result<(Self, Vec<u32>, usize), TaskError> {
         let held_out = reading.held_out;
         let encoder = reading.encoder()?;
+        let chat = encoder.source.chat.clone();
+        let report = encoder.source.bad.report();
+        let (feed, held) = Self::read(encoder, held_out, shards, seed, [window, batch])?;
+        if let Some(text) = chat.as_ref().and_then(|chat| chat.cut()) {
+            report.say(text);
+        }
+        let step = chat.map_or(1, |chat| chat.context());
+        Ok((feed, held, step))
+    }
+
+    fn read(
+        encoder: Encoder,
+        held_out: f64,
+        shards: &Shards,
+        seed: u64,
+        [window, batch]: [usize; 2],
+    ) -> Result<(Self, Vec<u32>), TaskError> {
         if encoder.source.bytes() <= MEMORY_BYTES_MAX {
             let corpus = Corpus::read(&encoder, held_out, shards, window)?;
             let memory = Memory::new(corpus.train, shards, seed, window, batch)?;

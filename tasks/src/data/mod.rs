@@ -2,6 +2,7 @@
 
 mod bad_records;
 mod bundled;
+mod chat;
 mod corpus;
 mod dataset;
 mod dealt;
@@ -25,6 +26,7 @@ mod text;
 mod tokens;
 
 pub(crate) use bad_records::BadRecords;
+pub(crate) use chat::{Chat, Template};
 use corpus::Corpus;
 pub use dataset::Dataset;
 pub(crate) use dataset::Units;
@@ -46,3 +48,4 @@ pub(crate) use source::read_text;
 pub(crate) use table::{Table, Targets};
 pub use text::split_text;
 pub use tokens::Tokens;
+pub(crate) use tokens::{SEEN, START, number};

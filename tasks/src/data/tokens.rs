@@ -1,6 +1,7 @@
 //! From text to tokens: by a `tokenizer.json`, or each byte as it is.
 
 use crate::model::ModelDirError;
+use std::ops::Range;
 use std::path::Path;
 use tokenizers::Tokenizer;
 
@@ -11,7 +12,21 @@ const PIECE: usize = 1 << 16;
 /// Pieces that are encoded beside each other.
 const PIECES: usize = 32;
 
+// Marks in the upper bits of a token's number.
+
+/// A document begins with this token: it and those behind it do not see what is in front.
+pub(crate) const START: u32 = 1 << 31;
+
+/// This token is seen and not trained: what a person said to a model, or what fills a row.
+pub(crate) const SEEN: u32 = 1 << 30;
+
+/// The number of a token without its marks.
+pub(crate) const fn number(token: u32) -> u32 {
+    token & (SEEN - 1)
+}
+
 /// Turns text into tokens and back.
+#[derive(Debug)]
 pub enum Tokens {
     /// Each byte is a token.
     Bytes,
@@ -77,6 +92,24 @@ impl Tokens {
                 Ok(tokens)
             }
         }
+    }
+
+    /// The tokens of a text, and the bytes of it that each one stands for.
+    ///
+    /// # Errors
+    /// As [`Tokens::encode`].
+    pub(super) fn encode_with_places(
+        &self,
+        text: &str,
+    ) -> Result<(Vec<u32>, Vec<Range<usize>>), String> {
+        let Self::File(tokenizer) = self else {
+            let places = (0..text.len()).map(|byte| byte..byte + 1);
+            return Ok((self.encode(text)?, places.collect()));
+        };
+        let encoded = tokenizer.encode(text, false).map_err(|e| e.to_string())?;
+        let places = encoded.get_offsets().iter();
+        let places = places.map(|&(start, end)| start..end).collect();
+        Ok((encoded.get_ids().to_vec(), places))
     }
 
     /// The tokens of each of several texts.

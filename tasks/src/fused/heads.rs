@@ -3,6 +3,7 @@
 use super::attention::Attention;
 use super::vector::kernel;
 use super::{GRAIN, Input, Op, apply, tensor, values};
+use crate::model::Sight;
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
@@ -44,7 +45,11 @@ pub(crate) fn rows(x: &Tensor<4>) -> Option<Tensor<2>> {
 
 /// Attention of heads whose queries, keys and values lie beside one another in rows: `[batch * context, 3 width]` to
 /// `[batch * context, width]`.
-pub(crate) fn joint_attention(x: &Tensor<2>, [batch, d]: [usize; 2]) -> Option<Tensor<2>> {
+pub(crate) fn joint_attention(
+    x: &Tensor<2>,
+    [batch, d]: [usize; 2],
+    sight: &Sight,
+) -> Option<Tensor<2>> {
     let input = Input::of(x)?;
     let [rows, width] = x.dims();
     let sizes = [batch, width / 3 / d, rows / batch, d];
@@ -54,7 +59,13 @@ pub(crate) fn joint_attention(x: &Tensor<2>, [batch, d]: [usize; 2]) -> Option<T
         ..Turn::NONE
     };
     let turns = [scale, Turn::NONE, Turn::NONE];
-    Some(apply(JointAttention { sizes, turns }, [input]))
+    let attention = Attention(sight.clone());
+    let op = JointAttention {
+        sizes,
+        turns,
+        attention,
+    };
+    Some(apply(op, [input]))
 }
 
 /// Batch, heads, context, d.
@@ -190,6 +201,7 @@ impl Op<1> for Heads {
 struct JointAttention {
     sizes: Sizes,
     turns: [Turn; 3],
+    attention: Attention,
 }
 
 impl Op<1> for JointAttention {
@@ -197,13 +209,13 @@ impl Op<1> for JointAttention {
 
     fn forward(&self, [x]: [FlexTensor; 1]) -> (FlexTensor, Self::Kept) {
         let part = |part: usize| apart(values(&x), self.sizes, [part, 3], &self.turns[part]);
-        let (mixed, kept) = Attention.forward([0, 1, 2].map(part));
+        let (mixed, kept) = self.attention.forward([0, 1, 2].map(part));
         (together([(&mixed, &Turn::NONE)], self.sizes), kept)
     }
 
     fn backward(&self, kept: Self::Kept, up: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         let up = apart(values(&up), self.sizes, WHOLE, &Turn::NONE);
-        let found = Attention.backward(kept, up, [true; 3]);
+        let found = self.attention.backward(kept, up, [true; 3]);
         let [Some(q), Some(k), Some(v)] = &found else {
             unreachable!("all are wanted");
         };

@@ -8,6 +8,7 @@ mod attention;
 mod conv;
 mod elementwise;
 mod heads;
+mod output;
 mod rows;
 mod vector;
 
@@ -15,6 +16,7 @@ pub(crate) use attention::attention;
 pub(crate) use conv::{conv, relu_pool};
 pub(crate) use elementwise::{gated, gelu};
 pub(crate) use heads::{heads, joint_attention, rows};
+pub(crate) use output::output_loss;
 pub(crate) use rows::{linear, norm};
 
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::NoCheckpointing};

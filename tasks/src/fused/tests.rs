@@ -1,6 +1,7 @@
 //! Results and gradients against those of burn's operations, and gradients against differences.
 
 use super::*;
+use crate::model::Sight;
 use burn::tensor::Device;
 use burn::tensor::activation::{gelu_approximate, relu, silu, softmax};
 use burn::tensor::module::{conv2d, max_pool2d};
@@ -202,7 +203,7 @@ fn what_is_not_finite_stays_so() {
         let x = Tensor::<4>::from_data([[[[0.5, bad], [0.0, 0.1]]]], &device);
         let all = [
             list(relu_pool(&x).unwrap()),
-            list(attention(&x, &x, &x).unwrap()),
+            list(attention(&x, &x, &x, &Sight::default()).unwrap()),
             list(gelu(&x.clone().reshape([2, 2])).unwrap()),
             list(norm(&x.clone().reshape([2, 2]), &fixed(1, [2]), None, 1, 1e-5).unwrap()),
             list(norm(&x, &fixed(1, [1]), Some(&fixed(2, [1])), 1, 1e-5).unwrap()),
@@ -233,20 +234,31 @@ fn attentions() {
     for [batch, heads, groups, context, d] in cases {
         let q = leaf(1, [batch, heads, groups * context, d]);
         let [k, v] = [2, 3].map(|seed| leaf(seed, [batch, heads, context, d]));
-        let ours = outcome!(attention(&q, &k, &v).unwrap(), q, k, v);
+        let ours = outcome!(attention(&q, &k, &v, &Sight::default()).unwrap(), q, k, v);
         let theirs = outcome!(by_burn(&q, &k, &v), q, k, v);
         close(&format!("{groups} {context}"), &ours, &theirs, 1e-5);
         // Heads that lie behind one another in a row, as models have them.
         let apart = |x: &Tensor<4>| x.clone().swap_dims(1, 2).clone() * 1.0;
         let back = |x: Tensor<4>| x.swap_dims(1, 2);
         let [q2, k2, v2] = [&q, &k, &v].map(|x| back(apart(x)));
-        let ours = outcome!(attention(&q2, &k2, &v2).unwrap(), q, k, v);
+        let ours = outcome!(
+            attention(&q2, &k2, &v2, &Sight::default()).unwrap(),
+            q,
+            k,
+            v
+        );
         close("strided", &ours, &theirs, 1e-5);
     }
     let [q, k] = [fixed(8, [1, 2, 6, 4]), fixed(9, [1, 2, 3, 4])];
-    differences("queries", [1, 2, 6, 4], |q| attention(&q, &k, &k).unwrap());
-    differences("keys", [1, 2, 3, 4], |x| attention(&q, &x, &k).unwrap());
-    differences("values", [1, 2, 3, 4], |x| attention(&q, &k, &x).unwrap());
+    differences("queries", [1, 2, 6, 4], |q| {
+        attention(&q, &k, &k, &Sight::default()).unwrap()
+    });
+    differences("keys", [1, 2, 3, 4], |x| {
+        attention(&q, &x, &k, &Sight::default()).unwrap()
+    });
+    differences("values", [1, 2, 3, 4], |x| {
+        attention(&q, &k, &x, &Sight::default()).unwrap()
+    });
 }
 
 #[test]
@@ -278,7 +290,10 @@ fn heads_and_rows() {
         let q = part(0) * (d as f64).sqrt().recip();
         let theirs = by_burn(&q, &part(1), &part(2)).swap_dims(1, 2);
         let theirs = outcome!(theirs.reshape([batch * context, width]), x);
-        let ours = outcome!(joint_attention(&x, [batch, d]).unwrap(), x);
+        let ours = outcome!(
+            joint_attention(&x, [batch, d], &Sight::default()).unwrap(),
+            x
+        );
         close("joint", &ours, &theirs, 1e-5);
         let x = leaf(2, [batch, count, context, d]);
         let together = x
@@ -341,7 +356,7 @@ fn poolings() {
 fn results_do_not_depend_on_the_number_of_threads() {
     let all = || {
         let [q, k, v] = [1, 2, 3].map(|seed| leaf(seed, [2, 4, 130, 16]));
-        let mut all = outcome!(attention(&q, &k, &v).unwrap(), q, k, v);
+        let mut all = outcome!(attention(&q, &k, &v, &Sight::default()).unwrap(), q, k, v);
         let (x, weight) = (leaf(6, [30, 3, 28, 28]), leaf(7, [8, 3, 3, 3]));
         all.extend(outcome!(conv(&x, &weight, None, 1, 1).unwrap(), x, weight));
         let (x, weight, bias) = (leaf(8, [300, 130]), leaf(9, [130]), leaf(10, [130]));

@@ -8,11 +8,16 @@ mod resnet;
 mod transformer;
 
 pub use causal::{
-    CausalLm, CausalShape, Family, Gpt2, Llama, LlamaHeads, Lora, ModelDirError, Rope, Stretch,
-    read_shape, shape_json,
+    Biases, CausalLm, CausalShape, Family, Gemma, Gpt2, Llama, LlamaShape, Lora, ModelDirError,
+    NearLayers, Rope, Stretch, read_shape, shape_json,
 };
-pub(crate) use causal::{dropout_of, end_of_text, initial, read_json};
+pub(crate) use causal::{
+    Cache, Output, Row, dropout_of, end_of_text, ends_of_text, initial, read_json,
+};
 pub use cnn::{CNN_SIDE_MIN, Cnn};
+pub(crate) use layers::Sight;
+#[cfg(test)]
+pub(crate) use layers::capped;
 pub use perceptron::{Mlp, Perceptron};
 pub use resnet::ResNet18;
 pub use transformer::{Block, Transformer, TransformerShape};

@@ -160,6 +160,7 @@ fn norm(channels: usize, device: &Device) -> Norm {
         weight: Initializer::Zeros.init([channels], device),
         bias: Some(Initializer::Zeros.init([channels], device)),
         groups: (1..=channels / GROUP).rev().find(fits).unwrap_or(1),
+        offset: 0.0,
         eps: EPSILON,
     }
 }

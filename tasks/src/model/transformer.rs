@@ -1,7 +1,7 @@
 //! A byte-level transformer. Its inner step on a processor is mostly matrix products: it has no
 //! biases, no scales in the norms, relu and flat `[batch * context, width]` activations.
 
-use super::layers::attention;
+use super::layers::{Sight, attention};
 use crate::{Segments, fused};
 use burn::module::{Initializer, Module, Param};
 use burn::nn::{Linear, LinearConfig};
@@ -117,7 +117,7 @@ impl Block {
         let q = split(self.query.forward(h.clone()), (d as f64).sqrt().recip());
         let k = split(self.key.forward(h.clone()), 1.0);
         let v = split(self.value.forward(h), 1.0);
-        let mixed = attention(q, k, v);
+        let mixed = attention(q, k, v, &Sight::default(), None);
         let mixed =
             fused::rows(&mixed).unwrap_or_else(|| mixed.swap_dims(1, 2).reshape([rows, width]));
         let x = x + self.join.forward(mixed);

@@ -1,18 +1,18 @@
 //! Causal language modelling on tokens: a Llama or GPT-2, complete or by adapters.
 
-use super::windows::{Held, tensors};
+use super::windows::{Held, Windows};
 use super::{Score, Task};
 use crate::config::{
     Architecture, BYTES, CausalConfig, CausalModel, ConfigError, FreshModel, NO_TEXT,
 };
 use crate::data::{BadRecords, Dataset, Feed, Reading, Shards, Tokens};
 use crate::model::{
-    CausalLm, CausalShape, Family, LlamaHeads, Lora, ModelDirError, Rope, Stretch, dropout_of,
-    end_of_text, initial, read_shape,
+    Biases, CausalLm, CausalShape, Family, LlamaShape, Lora, ModelDirError, Rope, Stretch,
+    dropout_of, end_of_text, initial, read_shape,
 };
 use crate::weights::load_module;
 use crate::{Segments, TaskError, loss};
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Tensor};
 use murmurate_strategies::names::hint;
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
@@ -112,20 +112,34 @@ pub(crate) fn tokens(config: &CausalConfig) -> Result<Tokens, ModelDirError> {
     }
 }
 
+/// The folder of the tokenizer, if it is in one.
+fn tokenizer_folder(config: &CausalConfig) -> Option<PathBuf> {
+    let path = match (&config.tokenizer, &config.model) {
+        (Some(name), _) => PathBuf::from(name),
+        (None, CausalModel::Folder { model }) => model.clone(),
+        (None, CausalModel::Fresh(_)) => return None,
+    };
+    path.is_dir().then_some(path)
+}
+
 fn fresh(model: &FreshModel, context: Option<u32>, tokens: &Tokens) -> CausalShape {
     let size = |value: u32| value as usize;
     let (family, eps) = match model.architecture {
         Architecture::Llama => {
             let stretch = Stretch::None;
-            let heads = LlamaHeads {
+            let own = LlamaShape {
                 kv_heads: size(model.kv_heads),
                 head_width: size(model.width / model.heads),
                 rope: Rope {
                     theta: 10_000.0,
                     stretch,
                 },
+                biases: Biases::default(),
+                head_norms: false,
+                near: None,
+                gemma: None,
             };
-            (Family::Llama(heads), 1e-6)
+            (Family::Llama(Box::new(own)), 1e-6)
         }
         Architecture::Gpt2 => (Family::Gpt2, 1e-5),
     };
@@ -176,6 +190,8 @@ pub(crate) fn reading<'a>(
     Ok(Reading {
         path: config.data.path(NO_TEXT)?,
         column: config.column.as_deref(),
+        folder: tokenizer_folder(config),
+        context: plan.context,
         end: plan.end,
         vocabulary: plan.shape.vocabulary,
         held_out: config.held_out,
@@ -198,12 +214,16 @@ impl CausalTask {
             bad.report().say(dropout);
         }
         let reading = reading(config, &plan, tokens, bad.clone())?;
-        let (feed, tokens) = Feed::new(reading, shards, seed, window, batch)?;
+        let (feed, tokens, step) = Feed::new(reading, shards, seed, window, batch)?;
         let context = plan.context;
         Ok(Self {
             plan,
             feed,
-            held: Held { tokens, context },
+            held: Held {
+                tokens,
+                context,
+                step,
+            },
             batch,
             accumulate: config.accumulate,
             clip_norm: config.clip_norm,
@@ -220,7 +240,7 @@ impl CausalTask {
 
 impl Task for CausalTask {
     type Model = CausalLm;
-    type Batch = (Tensor<2, Int>, Tensor<1, Int>);
+    type Batch = Windows;
 
     fn model(&self, device: &Device) -> CausalLm {
         self.plan.model(device)
@@ -265,21 +285,17 @@ impl Task for CausalTask {
         let (context, window) = (self.plan.context, self.plan.context + 1);
         let tokens = self.feed.batch(number, self.batch)?;
         let starts: Vec<usize> = (0..tokens.len()).step_by(window).collect();
-        Ok(tensors(&tokens, &starts, context, device))
+        Ok(Windows::new(&tokens, &starts, context, device))
     }
 
     /// A tied model is not cut, because it uses one table in two segments; nor is one with adapters,
     /// because there is nothing to train in its first segment.
-    fn loss(
-        &self,
-        model: &CausalLm,
-        (tokens, next): Self::Batch,
-        segments: &mut Segments,
-    ) -> Tensor<1> {
+    fn loss(&self, model: &CausalLm, batch: Windows, segments: &mut Segments) -> Tensor<1> {
         let mut whole = Segments::whole();
         let in_one = self.plan.shape.tied || self.plan.lora.is_some();
         let segments = if in_one { &mut whole } else { segments };
-        loss::smooth_cross_entropy(model.segmented(tokens, segments), next, self.smoothing)
+        let x = batch.trained(model.hidden(&batch.row, segments));
+        loss::of_output(&x, &model.output(), &batch.targets, self.smoothing)
     }
 
     fn data_report(&self) -> Option<Arc<DataReport>> {
@@ -296,7 +312,18 @@ impl Task for CausalTask {
         index: usize,
         device: &Device,
     ) -> Result<Score, TaskError> {
-        let logits = |tokens| model.forward(tokens);
-        Ok(self.held.score(index, self.held_batch(), device, logits))
+        let starts = self.held.starts(index, self.held_batch());
+        let windows = Windows::new(&self.held.tokens, &starts, self.held.context, device);
+        let x = windows.trained(model.hidden(&windows.row, &mut Segments::whole()));
+        let samples = windows.targets.len() as u64;
+        if samples == 0 {
+            return Ok(Score::default());
+        }
+        let mean = loss::of_output(&x, &model.output(), &windows.targets, 0.0);
+        Ok(Score {
+            loss_sum: f64::from(mean.into_scalar::<f32>()) * samples as f64,
+            samples,
+            ..Score::default()
+        })
     }
 }

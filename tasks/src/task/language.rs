@@ -75,6 +75,7 @@ impl LanguageTask {
             held: Held {
                 tokens: text[held].to_vec(),
                 context: config.context as usize,
+                step: 1,
             },
             bad: BadRecords::default(),
         })
@@ -172,8 +173,15 @@ impl Task for LanguageTask {
         index: usize,
         device: &Device,
     ) -> Result<Score, TaskError> {
-        let logits = |bytes| model.segmented(bytes, &mut Segments::whole());
-        Ok(self.held.score(index, HELD_BATCH, device, logits))
+        let starts = self.held.starts(index, HELD_BATCH);
+        let (bytes, next) = tensors(&self.held.tokens, &starts, self.held.context, device);
+        let samples = next.dims()[0] as u64;
+        let logits = model.segmented(bytes, &mut Segments::whole());
+        Ok(Score {
+            loss_sum: loss::score(logits, next).0,
+            samples,
+            ..Score::default()
+        })
     }
 }
 

@@ -13,6 +13,7 @@ pub use image::ImageTask;
 pub use language::LanguageTask;
 pub(crate) use language::shape;
 pub use tabular::{TabularTask, Wanted};
+pub use windows::Windows;
 
 use crate::data::Dataset;
 use crate::rng;

@@ -1,8 +1,9 @@
 //! Windows of text for language models: those of a batch, and those of the part that is held out.
 
-use super::Score;
-use crate::loss;
+use crate::data::{SEEN, START, number};
+use crate::model::Row;
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use std::sync::Arc;
 
 /// Most windows of held-out text to evaluate, spread evenly over it.
 const HELD_WINDOWS: usize = 512;
@@ -12,9 +13,11 @@ pub(super) struct Held<T> {
     pub(super) tokens: Vec<T>,
     /// Tokens that the model sees at once.
     pub(super) context: usize,
+    /// A window begins at a multiple of this.
+    pub(super) step: usize,
 }
 
-impl<T: Copy + Into<u32>> Held<T> {
+impl<T> Held<T> {
     fn windows(&self) -> usize {
         (self.tokens.len() / (self.context + 1)).clamp(1, HELD_WINDOWS)
     }
@@ -24,27 +27,13 @@ impl<T: Copy + Into<u32>> Held<T> {
         self.windows().div_ceil(batch)
     }
 
-    /// The score of a model, given by its logits, on one of these batches.
-    pub(super) fn score(
-        &self,
-        index: usize,
-        batch: usize,
-        device: &Device,
-        logits: impl FnOnce(Tensor<2, Int>) -> Tensor<2>,
-    ) -> Score {
+    /// Where the windows of one of these batches begin.
+    pub(super) fn starts(&self, index: usize, batch: usize) -> Vec<usize> {
         let (windows, last) = (self.windows(), self.tokens.len() - (self.context + 1));
         let first = index * batch;
-        let starts: Vec<usize> = (first..windows.min(first + batch))
-            .map(|place| last * place / (windows - 1).max(1))
-            .collect();
-        let (tokens, next) = tensors(&self.tokens, &starts, self.context, device);
-        let samples = next.dims()[0] as u64;
-        let (loss_sum, _) = loss::score(logits(tokens), next);
-        Score {
-            loss_sum,
-            samples,
-            ..Score::default()
-        }
+        let places = first..windows.min(first + batch);
+        let place = |place: usize| last * place / (windows - 1).max(1);
+        places.map(|at| place(at) / self.step * self.step).collect()
     }
 }
 
@@ -66,4 +55,68 @@ pub(super) fn tensors<T: Copy + Into<u32>>(
         Tensor::from_data(TensorData::new(windows(0), shape), device),
         Tensor::from_data(TensorData::new(windows(1), count), device),
     )
+}
+
+/// Windows of tokens with marks: what a model reads, and what it learns to say.
+pub struct Windows {
+    pub(super) row: Row,
+    /// The token after each one that is trained.
+    pub(super) targets: Arc<[u32]>,
+    /// The places of these; none if all are trained.
+    places: Option<Tensor<1, Int>>,
+}
+
+impl Windows {
+    /// Windows of `context` tokens from these positions.
+    pub(super) fn new(tokens: &[u32], starts: &[usize], context: usize, device: &Device) -> Self {
+        let window = |shift: usize| {
+            let all = starts.iter().copied();
+            all.flat_map(move |start| &tokens[start + shift..start + shift + context])
+        };
+        let seen: Vec<i32> = window(0).map(|&token| number(token) as i32).collect();
+        let shape = [starts.len(), context];
+        let trained = window(1).enumerate().filter(|(_, next)| **next & SEEN == 0);
+        let (places, targets): (Vec<i32>, Vec<u32>) = trained
+            .map(|(place, next)| (place as i32, number(*next)))
+            .unzip();
+        let every = targets.len() == seen.len();
+        let count = [targets.len()];
+        Self {
+            row: Row {
+                tokens: Tensor::from_data(TensorData::new(seen, shape), device),
+                starts: documents(window(0), context),
+            },
+            places: (!every).then(|| Tensor::from_data(TensorData::new(places, count), device)),
+            targets: targets.into(),
+        }
+    }
+
+    /// The tokens that the model reads, `[windows, context]`.
+    pub const fn tokens(&self) -> &Tensor<2, Int> {
+        &self.row.tokens
+    }
+
+    /// Of activations `[windows * context, width]`, those whose next token is trained.
+    pub(super) fn trained(&self, x: Tensor<2>) -> Tensor<2> {
+        match &self.places {
+            Some(places) => x.select(0, places.clone()),
+            None => x,
+        }
+    }
+}
+
+/// Position in its window at which the document of each token begins; none if no token has a mark.
+fn documents<'a>(tokens: impl Iterator<Item = &'a u32>, context: usize) -> Option<Arc<[u32]>> {
+    let (mut start, mut any) = (0, false);
+    let starts = tokens.enumerate().map(|(place, token)| {
+        let place = place % context;
+        let begins = token & START != 0;
+        any |= begins;
+        if begins || place == 0 {
+            start = place as u32;
+        }
+        start
+    });
+    let starts: Arc<[u32]> = starts.collect();
+    any.then_some(starts)
 }

@@ -8,8 +8,8 @@ use murmurate_tasks::config::{
 };
 use murmurate_tasks::data::Shards;
 use murmurate_tasks::{
-    DeviceChoice, Generator, Sampling, build, bytes_per_token, layout, load_model, parameters,
-    take_steps, write_folder,
+    DeviceChoice, Ended, Generator, Sampling, Turn, build, bytes_per_token, layout, load_model,
+    parameters, take_steps, write_folder,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -312,6 +312,8 @@ fn the_same_seed_draws_the_same_text() {
             max_tokens: 12,
             temperature,
             top_k: 0,
+            top_p: 1.0,
+            stop: Vec::new(),
             seed,
         };
         let mut text = String::new();
@@ -324,6 +326,150 @@ fn the_same_seed_draws_the_same_text() {
     assert_ne!(draw(1, 1.0), draw(2, 1.0));
     // The most likely tokens do not depend on the seed.
     assert_eq!(draw(1, 0.0), draw(2, 0.0));
+}
+
+#[test]
+fn a_text_longer_than_the_model_sees_goes_on() {
+    let generator = Generator::open(&fixture("gpt2"), &FLEX).unwrap();
+    let sampling = |seed| Sampling {
+        max_tokens: 150,
+        temperature: 1.0,
+        top_k: 0,
+        top_p: 1.0,
+        stop: Vec::new(),
+        seed,
+    };
+    // The model has 64 positions, and ends a text with a probability of about one in 60.
+    let longest = (0..20).map(|seed| {
+        let found = generator.generate("A flock", &sampling(seed), &mut |_| {});
+        found.unwrap().tokens
+    });
+    assert_eq!(longest.max(), Some(150));
+    let turn = Turn {
+        role: "user".to_owned(),
+        content: "Who?".to_owned(),
+    };
+    let error = generator
+        .answer(&[turn], &sampling(1), &mut |_| {})
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("there is no chat template"),
+        "{error}"
+    );
+}
+
+/// A folder with a tokenizer, a chat template, and conversations about birds.
+fn chats() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let chat = fixture("chat");
+    fs::create_dir(dir.path().join("base")).unwrap();
+    for (from, to) in [
+        ("tokenizer.json", "tokenizer.json"),
+        ("templates/turns.jinja", "chat_template.jinja"),
+    ] {
+        fs::copy(chat.join(from), dir.path().join("base").join(to)).unwrap();
+    }
+    let line = |bird: &str, answer: &str| {
+        format!(
+            "{{\"messages\": [{{\"role\": \"user\", \"content\": \"Does a {bird} fly?\"}}, {{\"role\": \
+             \"assistant\", \"content\": \"{answer}\"}}]}}\n"
+        )
+    };
+    let lines = [
+        line("starling", "Yes, in flocks."),
+        line("kiwi", "No, it walks."),
+    ];
+    fs::write(dir.path().join("chats.jsonl"), lines.concat().repeat(40)).unwrap();
+    dir
+}
+
+fn of_chats(dir: &Path) -> CausalConfig {
+    CausalConfig {
+        tokenizer: Some(dir.join("base").to_string_lossy().into_owned()),
+        context: Some(64),
+        held_out: 0.2,
+        data: DataSource::Path(dir.join("chats.jsonl")),
+        ..fresh(dir, Architecture::Gpt2, true)
+    }
+}
+
+#[test]
+fn an_assistant_learns_its_answers_and_nothing_else() {
+    let dir = chats();
+    let config = of_chats(dir.path());
+    let mut trained = trainer(&config, 1);
+    let before = trained.evaluate().unwrap();
+    take_steps(trained.as_mut(), 60).unwrap();
+    let after = trained.evaluate().unwrap();
+    assert!(
+        before.loss > 4.0 && after.loss < 0.5,
+        "{before:?} {after:?}"
+    );
+    // Of two conversations in a row only the answers count, which are less than half of it.
+    assert!(after.samples > 0 && after.samples < 8 * 32, "{after:?}");
+    // The export answers as it was taught; its template lies in the folder.
+    let values = parameters(trained.as_mut());
+    let folder = dir.path().join("out");
+    write_folder(&config, trained.layout(), &values, &folder).unwrap();
+    let generator = Generator::open(&folder, &FLEX).unwrap();
+    let sampling = Sampling {
+        max_tokens: 20,
+        temperature: 0.0,
+        top_k: 0,
+        top_p: 1.0,
+        stop: vec!["<end_of_turn>".to_owned(), "\n".to_owned()],
+        seed: 1,
+    };
+    let turn = Turn {
+        role: "user".to_owned(),
+        content: "Does a kiwi fly?".to_owned(),
+    };
+    let found = generator.answer(&[turn], &sampling, &mut |_| {}).unwrap();
+    assert_eq!(
+        (found.text.trim(), found.ended),
+        ("No, it walks.", Ended::Stop)
+    );
+}
+
+#[test]
+fn conversations_that_cannot_be_trained_are_named_by_their_line() {
+    let dir = chats();
+    let refused = |change: &dyn Fn(&mut String), config: &CausalConfig| {
+        let file = dir.path().join("chats.jsonl");
+        let whole = fs::read_to_string(&file).unwrap();
+        let mut text = whole.clone();
+        change(&mut text);
+        fs::write(&file, text).unwrap();
+        let task = TaskConfig::CausalLm(config.clone());
+        let built = build(&task, &InnerKind::sgd(0.1), &FLEX, 1, &Shards::whole());
+        fs::write(&file, whole).unwrap();
+        let line = built.err().unwrap().to_string();
+        assert!(!line.contains('\n'), "{line}");
+        line
+    };
+    let usual = of_chats(dir.path());
+    let line = refused(
+        &|text| *text = text.replacen("assistant", "user", 1),
+        &usual,
+    );
+    assert!(
+        line.contains("line 1: ") && line.contains("must alternate"),
+        "{line}"
+    );
+    let line = refused(&|text| text.push_str("{\"messages\": \"x\"}\n"), &usual);
+    assert!(
+        line.contains("line 81: it is no list of messages"),
+        "{line}"
+    );
+    let bytes = CausalConfig {
+        tokenizer: None,
+        ..usual.clone()
+    };
+    let line = refused(&|_| {}, &bytes);
+    assert!(line.contains("which need a chat template"), "{line}");
+    fs::remove_file(dir.path().join("base/chat_template.jinja")).unwrap();
+    let line = refused(&|_| {}, &usual);
+    assert!(line.contains("base: there is no chat template"), "{line}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! on with the next batch.
 //! `examples/read_text.rs` measures the same on a file of your own.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::Device;
 use murmurate_protocol::{Participants, PeerId};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::inner::InnerKind;
@@ -10,8 +10,8 @@ use murmurate_strategies::state::MemoryState;
 use murmurate_tasks::config::{CausalConfig, CausalModel, DataSource, FreshModel};
 use murmurate_tasks::data::{MEMORY_BYTES_MAX, Shards};
 use murmurate_tasks::{
-    BurnTrainer, CausalTask, DeviceChoice, Task, TaskConfig, burn, bytes_per_token, parameters,
-    take_steps,
+    BurnTrainer, CausalTask, DeviceChoice, Task, TaskConfig, Windows, burn, bytes_per_token,
+    parameters, take_steps,
 };
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::writer::SerializedFileWriter;
@@ -104,8 +104,13 @@ fn resident() -> u64 {
     kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-fn bytes((tokens, _): &(Tensor<2, Int>, Tensor<1, Int>)) -> Vec<i32> {
-    tokens.to_data().convert::<i32>().try_to_vec().unwrap()
+fn bytes(windows: &Windows) -> Vec<i32> {
+    windows
+        .tokens()
+        .to_data()
+        .convert::<i32>()
+        .try_to_vec()
+        .unwrap()
 }
 
 #[test]

@@ -2,17 +2,21 @@
 
 use super::piece::{Passage, Piece, Wanted};
 use super::{json, plain, rows};
-use crate::data::BadRecords;
 use crate::data::error::{DataError, Problem, TEXT_BYTES_MAX, at};
 use crate::data::first_bytes::{FIRST_BYTES, TABLE, foreign_format};
 use crate::data::parquet::ParquetFile;
 use crate::data::text::{files_of, read_files};
+use crate::data::{BadRecords, Chat};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The column or key with the text, if the configuration names none.
 const COLUMN: &str = "text";
+
+/// The key with a conversation, if the configuration names none and the first object has it and no text.
+const MESSAGES: &str = "messages";
 
 /// Bytes of a passage while all of them are read.
 const PASSAGE: u64 = 16 << 20;
@@ -42,6 +46,8 @@ pub(crate) struct Source {
     wholes: Vec<Passage>,
     /// Treatment of records that cannot be read.
     pub(crate) bad: BadRecords,
+    /// Where its documents are conversations: how they become tokens.
+    pub(crate) chat: Option<Arc<Chat>>,
 }
 
 impl Format {
@@ -107,7 +113,14 @@ impl Source {
             column: column.unwrap_or(COLUMN).to_owned(),
             wholes: Vec::new(),
             bad: BadRecords::default(),
+            chat: None,
         };
+        if source.format == Format::Json
+            && column.is_none()
+            && json::has_only(&source.files[0], MESSAGES, COLUMN)
+        {
+            MESSAGES.clone_into(&mut source.column);
+        }
         for file in 0..source.files.len() {
             source.wholes.extend(source.wholes_of(file)?);
         }
@@ -115,6 +128,11 @@ impl Source {
             0 => Err(at(path)(Problem::Empty)),
             _ => Ok(source),
         }
+    }
+
+    /// Its documents are conversations, as the first one is.
+    pub(crate) fn has_conversations(&self) -> bool {
+        self.format == Format::Json && json::is_conversation(&self.files[0], &self.column)
     }
 
     /// The file or folder.
@@ -168,6 +186,7 @@ impl Source {
         let wanted = Wanted {
             column: &self.column,
             vocabulary,
+            chat: self.chat.as_deref(),
             bad: &self.bad,
         };
         for passage in passages {

@@ -3,6 +3,8 @@
 use super::piece::{Piece, Wanted};
 use crate::data::error::{DataError, Problem, at};
 use crate::data::first_bytes::without_mark;
+use minijinja::Value;
+use minijinja::value::ValueKind;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use std::collections::BTreeMap;
@@ -69,6 +71,8 @@ enum Bad {
     NoKey,
     Token(i64),
     Tokens,
+    /// A conversation that cannot be trained.
+    Chat(String),
 }
 
 impl Bad {
@@ -83,6 +87,7 @@ impl Bad {
             },
             Self::Token(token) => wanted.unknown(place, token),
             Self::Tokens => Problem::Tokens(place),
+            Self::Chat(reason) => Problem::Chat { line, reason },
         }
     }
 }
@@ -101,6 +106,17 @@ fn piece(line: &[u8], wanted: Wanted<'_>) -> Result<Option<Piece>, Bad> {
     match parse(line, wanted.column).map_err(|error| Bad::Json(reason(line, &error)))? {
         None => Err(Bad::NoKey),
         Some(None) => Ok(None),
+        Some(Some(Document::Messages(messages))) => match wanted.chat {
+            Some(chat) => {
+                let tokens = chat.encode(messages).map_err(Bad::Chat)?;
+                Ok(Some(Piece::Tokens(tokens)))
+            }
+            None => Err(Bad::Json(NO_TEXT.to_owned())),
+        },
+        Some(Some(_)) if wanted.chat.is_some() => Err(Bad::Chat(
+            "it is no list of messages, as those before are (move it to data of its own)"
+                .to_owned(),
+        )),
         Some(Some(Document::Text(text))) => Ok(Some(Piece::Text { text, ends: true })),
         Some(Some(Document::Tokens(tokens))) => match wanted.tokens(&tokens) {
             None => Err(Bad::Tokens),
@@ -167,6 +183,37 @@ fn keys(line: &[u8]) -> String {
 enum Document {
     Text(String),
     Tokens(Vec<i64>),
+    Messages(Vec<Value>),
+}
+
+/// What a list of something else is, where text is wanted.
+const NO_TEXT: &str = "the text is neither a string nor a list of tokens";
+
+/// The first object of a file, if it can be read.
+fn first(path: &Path) -> Option<Vec<u8>> {
+    let mut file = BufReader::new(File::open(path).ok()?);
+    let mut line = Vec::new();
+    while read_line(&mut file, &mut line).ok()? > 0 {
+        let object = without_mark(&line).trim_ascii();
+        if !object.is_empty() {
+            return Some(object.to_vec());
+        }
+    }
+    None
+}
+
+/// The first object has one key and not the other.
+pub(super) fn has_only(path: &Path, key: &str, other: &str) -> bool {
+    let line = first(path).unwrap_or_default();
+    let object: BTreeMap<String, IgnoredAny> = serde_json::from_slice(&line).unwrap_or_default();
+    object.contains_key(key) && !object.contains_key(other)
+}
+
+/// Under this key, the first object has a list of objects.
+pub(super) fn is_conversation(path: &Path, key: &str) -> bool {
+    let document = parse(&first(path).unwrap_or_default(), key);
+    matches!(document, Ok(Some(Some(Document::Messages(messages))))
+        if messages.first().is_some_and(|message| message.kind() == ValueKind::Map))
 }
 
 /// The value under one key of an object, if the key is there; `null` is none. The others are skipped

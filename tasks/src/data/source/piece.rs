@@ -1,7 +1,7 @@
 //! Parts of a source, and the pieces of documents in them.
 
-use crate::data::BadRecords;
 use crate::data::error::Problem;
+use crate::data::{BadRecords, Chat};
 use std::ops::Range;
 
 /// A part of a source: lines of a text or JSON file, or rows of a row group of a Parquet file.
@@ -26,7 +26,7 @@ pub(crate) enum Piece {
         /// The document ends here.
         ends: bool,
     },
-    /// The tokens of a document as they are in the file.
+    /// The tokens of a document as they are in the file, or of a conversation with their marks.
     Tokens(Vec<u32>),
 }
 
@@ -37,6 +37,8 @@ pub(super) struct Wanted<'a> {
     pub(super) column: &'a str,
     /// Number of the model's tokens; `None` if documents must be text.
     pub(super) vocabulary: Option<usize>,
+    /// Documents are conversations.
+    pub(super) chat: Option<&'a Chat>,
     /// Treatment of records that cannot be read.
     pub(super) bad: &'a BadRecords,
 }

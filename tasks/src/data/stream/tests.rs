@@ -30,7 +30,7 @@ fn numbers(dir: &Path) {
 fn encoder(dir: &Path) -> Encoder {
     Encoder {
         source: Source::open(dir, None).unwrap(),
-        tokens: Tokens::Bytes,
+        tokens: Tokens::Bytes.into(),
         end: None,
         vocabulary: 256,
     }

@@ -10,26 +10,44 @@ use std::path::Path;
 /// # Errors
 /// If one of them is none of the model's tokens.
 pub(crate) fn end_of_text(dir: &Path, vocabulary: usize) -> Result<Option<u32>, ModelDirError> {
-    let file = dir.join("config.json");
-    let object = read_json(&file)?;
+    let ends = ends_in(&dir.join("config.json"), vocabulary)?;
+    Ok(ends.first().copied())
+}
+
+/// The tokens with which the model ends what it says: those of a document and, of a chat model, of an answer,
+/// which `generation_config.json` has.
+///
+/// # Errors
+/// As [`end_of_text`].
+pub(crate) fn ends_of_text(dir: &Path, vocabulary: usize) -> Result<Vec<u32>, ModelDirError> {
+    let mut ends = ends_in(&dir.join("config.json"), vocabulary)?;
+    let more = dir.join("generation_config.json");
+    if more.exists() {
+        ends.extend(ends_in(&more, vocabulary)?);
+    }
+    Ok(ends)
+}
+
+fn ends_in(file: &Path, vocabulary: usize) -> Result<Vec<u32>, ModelDirError> {
+    let object = read_json(file)?;
     let all = match object.get("eos_token_id") {
-        None | Some(Value::Null) => return Ok(None),
+        None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(all)) => all.as_slice(),
         Some(one) => std::slice::from_ref(one),
     };
     let token = |value: &Value| {
         let id = value.as_u64().and_then(|id| u32::try_from(id).ok());
-        id.filter(|id| (*id as usize) < vocabulary)
+        let id = id.filter(|id| (*id as usize) < vocabulary);
+        id.ok_or_else(|| {
+            let most = vocabulary.saturating_sub(1);
+            let reason = format!(
+                "`eos_token_id` has {value}, and the model has tokens from 0 to {most} (write one of these, \
+                 or remove the key)"
+            );
+            ModelDirError::new(file, reason)
+        })
     };
-    if let Some(wrong) = all.iter().find(|value| token(value).is_none()) {
-        let reason = format!(
-            "`eos_token_id` has {wrong}, and the model has tokens from 0 to {} (write one of these, or \
-             remove the key)",
-            vocabulary.saturating_sub(1)
-        );
-        return Err(ModelDirError::new(&file, reason));
-    }
-    Ok(all.first().and_then(token))
+    all.iter().map(token).collect()
 }
 
 /// A note about a model that was trained with dropout, which is not applied here.

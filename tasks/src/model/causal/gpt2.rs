@@ -1,12 +1,13 @@
 //! GPT-2.
 
-use super::parts::{Maker, Projection, Table, linear};
+use super::cache::Cache;
+use super::parts::{Maker, Output, Projection, Row, Table};
 use super::shape::CausalShape;
-use crate::model::layers::{Norm, attention};
+use crate::model::layers::{Norm, Sight, attention};
 use crate::{Segments, fused};
 use burn::module::Module;
 use burn::tensor::activation::gelu_approximate;
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Tensor, TensorData};
 
 /// A GPT-2: a table of positions, layer norms and biases. Without dropout.
 ///
@@ -52,7 +53,7 @@ struct Feed {
 
 impl Gpt2 {
     pub(super) fn zeros(shape: &CausalShape, make: &Maker<'_>) -> Self {
-        let output = || make.linear("lm_head", shape.width, shape.vocabulary);
+        let output = || make.linear("lm_head", [shape.width, shape.vocabulary], false);
         Self {
             transformer: Decoder {
                 wte: make.table(shape.vocabulary, shape.width),
@@ -66,22 +67,53 @@ impl Gpt2 {
         }
     }
 
-    /// Logits `[batch * context, vocabulary]`; tokens: `[batch, context]`.
-    pub(super) fn segmented(&self, tokens: Tensor<2, Int>, segments: &mut Segments) -> Tensor<2> {
-        let [batch, context] = tokens.dims();
+    /// Activations `[batch * context, width]` in front of the output.
+    pub(super) fn hidden(
+        &self,
+        row: &Row,
+        mut cache: Option<&mut Cache>,
+        segments: &mut Segments,
+    ) -> Tensor<2> {
+        let [batch, context] = row.tokens.dims();
         let table = self.transformer.wte.weight.val();
-        let x = table.clone().select(0, tokens.reshape([batch * context]));
-        let [rows, width] = x.dims();
-        let position = self.transformer.wpe.weight.val().narrow(0, 0, context);
-        let x = x.reshape([batch, context, width]) + position.unsqueeze();
-        let mut x = x.reshape([rows, width]);
-        for block in &self.transformer.h {
-            x = block.forward(segments.boundary(x), batch);
+        let x = table.select(0, row.tokens.clone().reshape([batch * context]));
+        let sight = row.sight(cache.as_deref().map_or(0, Cache::len));
+        let mut x = self.with_positions(x, [batch, context], &sight);
+        for (layer, block) in self.transformer.h.iter().enumerate() {
+            let kept = cache.as_deref_mut().map(|cache| (cache, layer));
+            x = block.forward(segments.boundary(x), batch, &sight, kept);
         }
-        let x = self.transformer.ln_f.forward(segments.boundary(x));
-        match &self.lm_head {
-            Some(head) => head.forward(x),
-            None => linear(&x, table),
+        self.transformer.ln_f.forward(segments.boundary(x))
+    }
+
+    fn with_positions(
+        &self,
+        x: Tensor<2>,
+        [batch, context]: [usize; 2],
+        sight: &Sight,
+    ) -> Tensor<2> {
+        let (table, [rows, width]) = (self.transformer.wpe.weight.val(), x.dims());
+        let Some(starts) = &sight.starts else {
+            let position = table.narrow(0, sight.before, context);
+            let x = x.reshape([batch, context, width]) + position.unsqueeze();
+            return x.reshape([rows, width]);
+        };
+        // A document begins at position zero, wherever in the row it is.
+        let places = starts.iter().enumerate();
+        let places: Vec<i32> = places
+            .map(|(at, start)| (at % context) as i32 - *start as i32)
+            .collect();
+        let places = Tensor::from_data(TensorData::new(places, [rows]), &x.device());
+        x + table.select(0, places)
+    }
+
+    pub(super) fn output(&self) -> Output {
+        Output {
+            weight: match &self.lm_head {
+                Some(head) => head.weight(),
+                None => self.transformer.wte.weight.val(),
+            },
+            cap: None,
         }
     }
 }
@@ -104,8 +136,15 @@ impl Gpt2Block {
         }
     }
 
-    fn forward(&self, x: Tensor<2>, batch: usize) -> Tensor<2> {
-        let mixed = self.attn.forward(self.ln_1.forward(x.clone()), batch);
+    fn forward(
+        &self,
+        x: Tensor<2>,
+        batch: usize,
+        sight: &Sight,
+        kept: Option<(&mut Cache, usize)>,
+    ) -> Tensor<2> {
+        let normed = self.ln_1.forward(x.clone());
+        let mixed = self.attn.forward(normed, batch, sight, kept);
         let x = x + mixed;
         let h = self.mlp.c_fc.forward(self.ln_2.forward(x.clone()));
         let h = fused::gelu(&h).unwrap_or_else(|| gelu_approximate(h));
@@ -114,18 +153,32 @@ impl Gpt2Block {
 }
 
 impl JointAttention {
-    fn forward(&self, x: Tensor<2>, batch: usize) -> Tensor<2> {
+    fn forward(
+        &self,
+        x: Tensor<2>,
+        batch: usize,
+        sight: &Sight,
+        kept: Option<(&mut Cache, usize)>,
+    ) -> Tensor<2> {
         let [rows, width] = x.dims();
         let (heads, d) = (self.heads, width / self.heads);
         let joint = self.c_attn.forward(x);
-        let mixed = fused::joint_attention(&joint, [batch, d]).unwrap_or_else(|| {
+        let fused = match kept {
+            None => fused::joint_attention(&joint, [batch, d], sight),
+            Some(_) => None,
+        };
+        let mixed = fused.unwrap_or_else(|| {
             let part = |index: usize| {
                 let part = joint.clone().narrow(1, index * width, width);
                 part.reshape([batch, rows / batch, heads, d])
                     .swap_dims(1, 2)
             };
             let q = part(0) * (d as f64).sqrt().recip();
-            let mixed = attention(q, part(1), part(2));
+            let [k, v] = match kept {
+                Some((cache, layer)) => cache.extend(layer, [part(1), part(2)]),
+                None => [part(1), part(2)],
+            };
+            let mixed = attention(q, k, v, sight, None);
             mixed.swap_dims(1, 2).reshape([rows, width])
         });
         self.c_proj.forward(mixed)

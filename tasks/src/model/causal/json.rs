@@ -1,12 +1,11 @@
 //! `config.json` of a Hugging Face directory: reads the sizes of a model, and writes them.
 
+use super::families::{FAMILIES, llama};
+use super::keys::Keys;
 use super::rope::{Rope, Stretch};
-use super::shape::{CausalShape, Family, LlamaHeads};
+use super::shape::{CausalShape, Family};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-
-/// The largest size that a model may have in one direction.
-const SIZE_MAX: usize = 1 << 24;
 
 /// Why a model directory cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -54,85 +53,16 @@ pub fn read_shape(dir: &Path) -> Result<CausalShape, ModelDirError> {
 fn parse(object: &Map<String, Value>) -> Result<CausalShape, String> {
     let keys = Keys(object);
     match keys.text("model_type")? {
-        Some("llama") => llama(&keys),
         Some("gpt2") => gpt2(&keys),
-        Some(other) => Err(format!(
-            "`model_type` is \"{other}\", which is not implemented (\"llama\" and \"gpt2\" are)"
-        )),
+        Some(kind) if FAMILIES.contains(&kind) => llama(kind, &keys),
+        Some(other) => {
+            let known = FAMILIES.join(", ");
+            Err(format!(
+                "`model_type` is \"{other}\", which is not implemented (gpt2, {known} are)"
+            ))
+        }
         None => Err("`model_type` is missing (is it the folder of a model?)".to_owned()),
     }
-}
-
-fn llama(keys: &Keys<'_>) -> Result<CausalShape, String> {
-    keys.only("hidden_act", &json!("silu"))?;
-    keys.only("attention_bias", &json!(false))?;
-    keys.only("mlp_bias", &json!(false))?;
-    let (width, heads) = (keys.size("hidden_size")?, keys.size("num_attention_heads")?);
-    let kv_heads = keys.size_or("num_key_value_heads", heads)?;
-    let head_width = keys.size_or("head_dim", width / heads)?;
-    if !heads.is_multiple_of(kv_heads) {
-        return Err(format!(
-            "`num_key_value_heads` = {kv_heads} does not divide `num_attention_heads` = {heads}"
-        ));
-    }
-    if !head_width.is_multiple_of(2) {
-        return Err(format!(
-            "the size of a head is {head_width}, it must be even"
-        ));
-    }
-    Ok(CausalShape {
-        vocabulary: keys.size("vocab_size")?,
-        width,
-        hidden: keys.size("intermediate_size")?,
-        layers: keys.size("num_hidden_layers")?,
-        heads,
-        positions: keys.size_or("max_position_embeddings", 2048)?,
-        eps: keys.positive_or("rms_norm_eps", 1e-6)?,
-        family: Family::Llama(LlamaHeads {
-            kv_heads,
-            head_width,
-            rope: rope(keys)?,
-        }),
-        tied: keys.flag_or("tie_word_embeddings", false)?,
-    })
-}
-
-/// `transformers` 5 has `rope_parameters`, 4 had `rope_theta` and `rope_scaling`.
-fn rope(keys: &Keys<'_>) -> Result<Rope, String> {
-    let empty = Map::new();
-    let nested = |key: &str| match keys.0.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Object(object)) => Ok(Some(object)),
-        Some(other) => Err(format!("`{key}` is {other}, it must be an object")),
-    };
-    let scaling = nested("rope_scaling")?;
-    let inner = Keys(nested("rope_parameters")?.or(scaling).unwrap_or(&empty));
-    let theta = inner.positive_or("rope_theta", keys.positive_or("rope_theta", 10_000.0)?)?;
-    let kind = match inner.text("rope_type")? {
-        Some(kind) => Some(kind),
-        None => inner.text("type")?,
-    };
-    let need = |key: &str| match inner.positive_or(key, -1.0)? {
-        value if value > 0.0 => Ok(value),
-        _ => Err(format!("`{key}` of the rotary embedding is missing")),
-    };
-    let stretch = match kind {
-        None | Some("default") => Stretch::None,
-        Some("linear") => Stretch::Linear(need("factor")?),
-        Some("llama3") => Stretch::Llama3 {
-            factor: need("factor")?,
-            low: need("low_freq_factor")?,
-            high: need("high_freq_factor")?,
-            original: need("original_max_position_embeddings")?,
-        },
-        Some(other) => {
-            return Err(format!(
-                "`rope_type` is \"{other}\", which is not implemented (\"default\", \"linear\" and \
-                 \"llama3\" are)"
-            ));
-        }
-    };
-    Ok(Rope { theta, stretch })
 }
 
 fn gpt2(keys: &Keys<'_>) -> Result<CausalShape, String> {
@@ -164,68 +94,8 @@ fn gpt2(keys: &Keys<'_>) -> Result<CausalShape, String> {
     })
 }
 
-/// The keys of a JSON object with their checks. Errors name the key.
-struct Keys<'a>(&'a Map<String, Value>);
-
-impl<'a> Keys<'a> {
-    /// A value that is neither missing nor null.
-    fn get(&self, key: &str) -> Option<&'a Value> {
-        self.0.get(key).filter(|value| !value.is_null())
-    }
-
-    fn text(&self, key: &str) -> Result<Option<&'a str>, String> {
-        match self.get(key) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(format!("`{key}` is {other}, it must be a name")),
-        }
-    }
-
-    fn size(&self, key: &str) -> Result<usize, String> {
-        let value = self.get(key).ok_or_else(|| format!("`{key}` is missing"))?;
-        match value.as_u64().map(|size| size as usize) {
-            Some(size) if (1..=SIZE_MAX).contains(&size) => Ok(size),
-            _ => Err(format!(
-                "`{key}` is {value}, it must be from 1 to {SIZE_MAX}"
-            )),
-        }
-    }
-
-    fn size_or(&self, key: &str, usual: usize) -> Result<usize, String> {
-        self.get(key).map_or(Ok(usual), |_| self.size(key))
-    }
-
-    fn positive_or(&self, key: &str, usual: f64) -> Result<f64, String> {
-        let Some(value) = self.get(key) else {
-            return Ok(usual);
-        };
-        match value.as_f64() {
-            Some(number) if number > 0.0 && number.is_finite() => Ok(number),
-            _ => Err(format!("`{key}` is {value}, it must be a number above 0")),
-        }
-    }
-
-    fn flag_or(&self, key: &str, usual: bool) -> Result<bool, String> {
-        match self.get(key) {
-            None => Ok(usual),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(other) => Err(format!("`{key}` is {other}, it must be true or false")),
-        }
-    }
-
-    /// Refuses any value of a key but the implemented one.
-    fn only(&self, key: &str, implemented: &Value) -> Result<(), String> {
-        match self.get(key) {
-            Some(value) if value != implemented => Err(format!(
-                "`{key}` is {value}, which is not implemented (only {implemented} is)"
-            )),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// `config.json` of a model with these sizes, as `transformers` 5 reads it; 4 reads it too unless
-/// positions are stretched.
+/// `config.json` of a new model with these sizes, a Llama or a GPT-2, as `transformers` 5 reads it; 4 reads it
+/// too unless positions are stretched.
 pub fn shape_json(s: &CausalShape) -> Value {
     match &s.family {
         Family::Llama(heads) => {
@@ -347,8 +217,8 @@ mod tests {
                 "`hidden_act` is \"relu\"",
             ),
             (
-                with("attention_bias", json!(true)),
-                "`attention_bias` is true",
+                with("attention_bias", json!(1)),
+                "`attention_bias` is 1, it must be true or false",
             ),
             (
                 with("num_attention_heads", json!(0)),

@@ -1,22 +1,26 @@
-//! Causal language models of Hugging Face directories: Llama and GPT-2.
+//! Causal language models of Hugging Face directories: GPT-2, and Llama with its relatives.
 
+mod cache;
 mod extras;
+mod families;
 mod gpt2;
 mod json;
+mod keys;
 mod llama;
 mod parts;
 mod rope;
 mod shape;
 
-pub(crate) use extras::{dropout_of, end_of_text};
+pub(crate) use cache::Cache;
+pub(crate) use extras::{dropout_of, end_of_text, ends_of_text};
 pub use gpt2::Gpt2;
 pub(crate) use json::read_json;
 pub use json::{ModelDirError, read_shape, shape_json};
 pub use llama::Llama;
 pub use parts::Lora;
-pub(crate) use parts::initial;
+pub(crate) use parts::{Output, Row, initial};
 pub use rope::{Rope, Stretch};
-pub use shape::{CausalShape, Family, LlamaHeads};
+pub use shape::{Biases, CausalShape, Family, Gemma, LlamaShape, NearLayers};
 
 use crate::Segments;
 use burn::module::Module;
@@ -26,7 +30,7 @@ use parts::Maker;
 /// A causal language model of any architecture.
 #[derive(Module, Debug)]
 pub enum CausalLm {
-    /// Llama.
+    /// Llama, and those that differ from it in parts of a block.
     Llama(Llama),
     /// GPT-2.
     Gpt2(Gpt2),
@@ -35,9 +39,13 @@ pub enum CausalLm {
 impl CausalLm {
     /// All parameters zero. With `lora` only the adapters are trained.
     pub fn zeros(shape: &CausalShape, lora: Option<&Lora>, device: &Device) -> Self {
-        let make = Maker { lora, device };
+        let make = Maker {
+            lora,
+            device,
+            norms_from_one: false,
+        };
         match &shape.family {
-            Family::Llama(heads) => Self::Llama(Llama::zeros(shape, heads, &make)),
+            Family::Llama(own) => Self::Llama(Llama::zeros(shape, own, &make)),
             Family::Gpt2 => Self::Gpt2(Gpt2::zeros(shape, &make)),
         }
     }
@@ -48,15 +56,45 @@ impl CausalLm {
     /// # Panics
     /// When sequences are longer than the model's table of positions (GPT-2).
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<2> {
-        self.segmented(tokens, &mut Segments::whole())
+        let x = self.hidden(&Row::whole(tokens), &mut Segments::whole());
+        self.output().logits(&x)
     }
 
-    /// The same, with a boundary before every block and before the output. A tied model uses its
-    /// table of embeddings in the first and the last segment, so it must not be cut.
-    pub fn segmented(&self, tokens: Tensor<2, Int>, segments: &mut Segments) -> Tensor<2> {
+    /// Activations `[batch * context, width]` of which [`CausalLm::output`] makes logits, with a boundary before
+    /// every block and before the last norm. A tied model uses its table of embeddings in the first and the
+    /// last segment, so it must not be cut.
+    pub(crate) fn hidden(&self, row: &Row, segments: &mut Segments) -> Tensor<2> {
+        self.through(row, None, segments)
+    }
+
+    /// Logits `[vocabulary]` of the token after these, which follow those in the cache and are added to it;
+    /// tokens: `[1, new]`.
+    pub(crate) fn next(&self, tokens: Tensor<2, Int>, cache: &mut Cache) -> Tensor<1> {
+        let [_, new] = tokens.dims();
+        let x = self.through(&Row::whole(tokens), Some(cache), &mut Segments::whole());
+        self.output()
+            .logits(&x.narrow(0, new - 1, 1))
+            .squeeze_dim(0)
+    }
+
+    /// Logits `[new, vocabulary]` after each of these tokens; the rest as [`CausalLm::next`].
+    pub(crate) fn read(&self, tokens: Tensor<2, Int>, cache: &mut Cache) -> Tensor<2> {
+        let x = self.through(&Row::whole(tokens), Some(cache), &mut Segments::whole());
+        self.output().logits(&x)
+    }
+
+    fn through(&self, row: &Row, cache: Option<&mut Cache>, segments: &mut Segments) -> Tensor<2> {
         match self {
-            Self::Llama(model) => model.segmented(tokens, segments),
-            Self::Gpt2(model) => model.segmented(tokens, segments),
+            Self::Llama(model) => model.hidden(row, cache, segments),
+            Self::Gpt2(model) => model.hidden(row, cache, segments),
+        }
+    }
+
+    /// The last layer.
+    pub(crate) fn output(&self) -> Output {
+        match self {
+            Self::Llama(model) => model.output(),
+            Self::Gpt2(model) => model.output(),
         }
     }
 }

@@ -1,10 +1,54 @@
 //! The layers of causal language models. Their fields have the names of `transformers`, so that the
 //! names of the tensors are those of its files.
 
-use crate::model::layers::Norm;
+use crate::model::layers::{Norm, Sight, capped};
 use crate::{fused, rng};
 use burn::module::{Initializer, Module, Param};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Int, Tensor};
+use std::sync::Arc;
+
+/// Tokens of a batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// `[batch, context]`, each below the vocabulary.
+    pub(crate) tokens: Tensor<2, Int>,
+    /// Position at which the document of each token begins, `[batch * context]`, where a row has several that
+    /// do not see one another.
+    pub(crate) starts: Option<Arc<[u32]>>,
+}
+
+impl Row {
+    /// Each row is one document.
+    pub(crate) const fn whole(tokens: Tensor<2, Int>) -> Self {
+        Self {
+            tokens,
+            starts: None,
+        }
+    }
+
+    pub(super) fn sight(&self, before: usize) -> Sight {
+        Sight {
+            before,
+            window: None,
+            starts: self.starts.clone(),
+        }
+    }
+}
+
+/// The last layer of a model: from activations to logits.
+pub(crate) struct Output {
+    /// `[vocabulary, width]`.
+    pub(crate) weight: Tensor<2>,
+    /// Logits are `cap tanh(logit / cap)`.
+    pub(crate) cap: Option<f64>,
+}
+
+impl Output {
+    /// Logits `[rows, vocabulary]` of activations `[rows, width]`.
+    pub(crate) fn logits(&self, x: &Tensor<2>) -> Tensor<2> {
+        capped(linear(x, self.weight.clone()), self.cap)
+    }
+}
 
 /// A low-rank adapter beside a frozen weight: `y = x W + (alpha / rank) x A B`.
 ///
@@ -23,6 +67,8 @@ pub struct Lora {
 pub(super) struct Maker<'a> {
     pub(super) lora: Option<&'a Lora>,
     pub(super) device: &'a Device,
+    /// Weights of norms are kept as their distance from 1.
+    pub(super) norms_from_one: bool,
 }
 
 impl Maker<'_> {
@@ -41,6 +87,7 @@ impl Maker<'_> {
             weight: self.zeros([width]),
             bias: biased.then(|| self.zeros([width])),
             groups: 1,
+            offset: f32::from(u8::from(self.norms_from_one)),
             eps,
         }
     }
@@ -51,11 +98,16 @@ impl Maker<'_> {
         }
     }
 
-    /// A layer with the weight `[output, input]`, as `torch.nn.Linear` has it, without bias.
-    pub(super) fn linear(&self, name: &str, input: usize, output: usize) -> Projection {
+    /// A layer with the weight `[output, input]`, as `torch.nn.Linear` has it.
+    pub(super) fn linear(
+        &self,
+        name: &str,
+        [input, output]: [usize; 2],
+        biased: bool,
+    ) -> Projection {
         Projection {
             weight: self.zeros([output, input]),
-            bias: None,
+            bias: biased.then(|| self.zeros([output])),
             lora_a: self.factor(name, [input, output], 0),
             lora_b: self.factor(name, [input, output], 1),
             scale: self.scale(),
@@ -120,6 +172,11 @@ pub(super) fn linear(x: &Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 }
 
 impl Projection {
+    /// `[output, input]`, or `[input, output]` of GPT-2's.
+    pub(super) fn weight(&self) -> Tensor<2> {
+        self.weight.val()
+    }
+
     /// x: `[rows, input]`; result: `[rows, output]`.
     pub(super) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let weight = self.weight.val();

@@ -1,6 +1,7 @@
 //! Rotary position embedding.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use std::ops::Range;
 
 /// Rotary position embedding: the pair of values `(i, i + d / 2)` of a head is rotated by
 /// `position theta^(-2 i / d)`. This is the order of Hugging Face's weights; the paper's pairs are
@@ -43,19 +44,20 @@ impl Rope {
     /// Cosines and sines `[positions, head_width / 2]` of all angles, on a device.
     pub(super) fn tables(
         &self,
-        positions: usize,
+        positions: Range<usize>,
         head_width: usize,
         device: &Device,
     ) -> [Tensor<2>; 2] {
         let frequencies = self.frequencies(head_width);
-        let angles = (0..positions)
-            .flat_map(|position| frequencies.iter().map(move |f| position as f32 * f));
+        let count = positions.len();
+        let angles =
+            positions.flat_map(|position| frequencies.iter().map(move |f| position as f32 * f));
         let (mut cosines, mut sines) = (Vec::new(), Vec::new());
         for angle in angles {
             cosines.push(angle.cos());
             sines.push(angle.sin());
         }
-        let shape = [positions, head_width / 2];
+        let shape = [count, head_width / 2];
         [cosines, sines].map(|table| Tensor::from_data(TensorData::new(table, shape), device))
     }
 

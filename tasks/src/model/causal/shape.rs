@@ -29,29 +29,66 @@ pub struct CausalShape {
 /// Architectures, with the sizes that only their models have.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Family {
-    /// Llama.
-    Llama(LlamaHeads),
+    /// Llama, and those that differ from it in parts of a block.
+    Llama(Box<LlamaShape>),
     /// GPT-2.
     Gpt2,
 }
 
-/// The attention of a Llama.
+/// What the blocks of a Llama, Mistral, Qwen or Gemma are.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LlamaHeads {
+pub struct LlamaShape {
     /// Heads of keys and values; divides the heads of the queries.
     pub kv_heads: usize,
     /// Size of one head; even.
     pub head_width: usize,
     /// Rotary position embedding.
     pub rope: Rope,
+    /// Which projections have a bias.
+    pub biases: Biases,
+    /// Queries and keys are normed head by head (Qwen3, Gemma 3).
+    pub head_norms: bool,
+    /// Layers that see only the nearest positions; none if all see everything.
+    pub near: Option<NearLayers>,
+    /// Only of a Gemma.
+    pub gemma: Option<Gemma>,
 }
 
-impl CausalShape {
-    /// Its name in the configuration, and `model_type` in `config.json`.
-    pub const fn name(&self) -> &'static str {
-        match self.family {
-            Family::Llama(_) => "llama",
-            Family::Gpt2 => "gpt2",
-        }
-    }
+/// Projections with a bias.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Biases {
+    /// Those of queries, keys and values.
+    pub inputs: bool,
+    /// That of the mixed values.
+    pub output: bool,
+    /// The three of the feed-forward layer.
+    pub feed: bool,
+}
+
+/// Layers with a sliding window.
+///
+/// **Source:** Jiang et al., Mistral 7B, 2023, section 2.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NearLayers {
+    /// Positions that each one sees, itself included.
+    pub window: usize,
+    /// For each layer, whether it has the window.
+    pub layers: Vec<bool>,
+    /// Their rotary embedding, if they have one of their own (Gemma 3).
+    pub rope: Option<Rope>,
+}
+
+/// What Gemma 2 and 3 do otherwise: norms before and after each half of a block whose factor is `1 + weight`,
+/// embeddings times `sqrt(width)`, and GELU in the gate.
+///
+/// **Source:** Gemma 2: Improving open language models at a practical size, 2024, section 2; Gemma 3 technical
+/// report, 2025, section 2.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gemma {
+    /// Scores are divided by the root of this (`query_pre_attn_scalar`).
+    pub query_scalar: f64,
+    /// `cap tanh(x / cap)` of scores (`attn_logit_softcapping`).
+    pub score_cap: Option<f64>,
+    /// The same of logits (`final_logit_softcapping`).
+    pub logit_cap: Option<f64>,
 }

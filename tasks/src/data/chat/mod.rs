@@ -1,0 +1,149 @@
+//! Conversations: their tokens, of which only what an assistant says is trained.
+
+mod template;
+
+pub(crate) use template::Template;
+
+use super::tokens::{SEEN, START, Tokens};
+use minijinja::Value;
+use minijinja::value::ValueKind;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How the conversations of a source become tokens.
+#[derive(Debug)]
+pub(crate) struct Chat {
+    template: Template,
+    tokens: Arc<Tokens>,
+    /// Tokens of a row: the most of one conversation.
+    context: usize,
+    read: AtomicU64,
+    cut: AtomicU64,
+}
+
+impl Chat {
+    pub(crate) fn new(template: Template, tokens: Arc<Tokens>, context: usize) -> Self {
+        Self {
+            template,
+            tokens,
+            context,
+            read: AtomicU64::new(0),
+            cut: AtomicU64::new(0),
+        }
+    }
+
+    /// Tokens of a row.
+    pub(crate) const fn context(&self) -> usize {
+        self.context
+    }
+
+    /// The tokens of a conversation with their marks, as many as fit into a row.
+    ///
+    /// # Errors
+    /// Says why it cannot be trained.
+    pub(crate) fn encode(&self, messages: Vec<Value>) -> Result<Vec<u32>, String> {
+        let messages = checked(messages)?;
+        let (text, spoken) = self.spoken(&messages)?;
+        let (mut tokens, places) = self.tokens.encode_with_places(&text)?;
+        for (token, place) in tokens.iter_mut().zip(places) {
+            let says = |range: &Range<usize>| place.start < range.end && range.start < place.end;
+            if !spoken.iter().any(says) {
+                *token |= SEEN;
+            }
+        }
+        if let Some(first) = tokens.first_mut() {
+            *first |= START | SEEN;
+        }
+        let all = tokens.len();
+        self.read.fetch_add(1, Ordering::Relaxed);
+        if all > self.context {
+            tokens.truncate(self.context);
+            self.cut.fetch_add(1, Ordering::Relaxed);
+        }
+        if tokens.iter().any(|token| token & SEEN == 0) {
+            return Ok(tokens);
+        }
+        if all > self.context {
+            let context = self.context;
+            return Err(format!(
+                "no answer of the assistant is within the first {context} of the {all} tokens of this \
+                 conversation (raise `task.context`, or leave it out)"
+            ));
+        }
+        Err("the conversation has no answer of an assistant, which is what is trained (leave it out)".to_owned())
+    }
+
+    /// The text, and the bytes of it that an assistant says.
+    fn spoken(&self, messages: &[Value]) -> Result<(String, Vec<Range<usize>>), String> {
+        let (text, marked) = self.template.marked(messages, false)?;
+        if self.template.is_marked {
+            return Ok((text, marked));
+        }
+        let mut spoken = Vec::new();
+        for (index, message) in messages.iter().enumerate() {
+            if role(message).as_deref() != Some("assistant") {
+                continue;
+            }
+            if index == 0 {
+                return Err(
+                    "the first message is the assistant's (put what it answers in front)"
+                        .to_owned(),
+                );
+            }
+            let before = self.template.render(&messages[..index], true)?;
+            let after = self.template.render(&messages[..=index], false)?;
+            if !(after.starts_with(&before) && text.starts_with(&after)) {
+                let number = index + 1;
+                return Err(format!(
+                    "the template writes message {number} otherwise once others follow, so its tokens cannot \
+                     be told (end the conversation there, or take a template with `{{% generation %}}`)"
+                ));
+            }
+            spoken.push(before.len()..after.len());
+        }
+        Ok((text, spoken))
+    }
+
+    /// A sentence about conversations that were cut, if some were.
+    pub(crate) fn cut(&self) -> Option<String> {
+        let [read, cut] = [&self.read, &self.cut].map(|count| count.load(Ordering::Relaxed));
+        let context = self.context;
+        (cut > 0).then(|| {
+            format!(
+                "{cut} of {read} conversations have more tokens than `task.context` = {context}: their ends \
+                 are not trained (raise it to train them)"
+            )
+        })
+    }
+}
+
+fn role(message: &Value) -> Option<String> {
+    let role = message.get_attr("role").ok()?;
+    role.as_str().map(str::to_owned)
+}
+
+/// Messages without the keys that have no value, as `transformers` gives them to a template.
+fn checked(messages: Vec<Value>) -> Result<Vec<Value>, String> {
+    if messages.is_empty() {
+        return Err("the conversation has no messages (leave it out)".to_owned());
+    }
+    let each = messages.into_iter().enumerate().map(|(index, message)| {
+        let number = index + 1;
+        if message.kind() != ValueKind::Map || role(&message).is_none() {
+            return Err(format!(
+                "message {number} is {message}, it must be an object with `role` and `content`"
+            ));
+        }
+        let keys = message.try_iter().map_err(|error| error.to_string())?;
+        let pairs = keys.filter_map(|key| {
+            let value = message.get_item(&key).ok()?;
+            (!value.is_none()).then_some((key, value))
+        });
+        Ok(Value::from_pairs(pairs))
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests;
