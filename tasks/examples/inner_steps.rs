@@ -3,7 +3,8 @@
 //!
 //!     cargo run --release -p murmurate-tasks --example inner_steps -- [MODELS] [ROUNDS]
 //!
-//! MODELS is a part of the names to measure, or `all`.
+//! MODELS is a part of the names to measure, or `all`; or the folder of a language model, whose windows have
+//! `CONTEXT` tokens (128 without it).
 
 use murmurate_strategies::inner::InnerKind;
 use murmurate_tasks::config::TaskConfig;
@@ -69,13 +70,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{:<12} {:>9} {:>9} {:>8}",
         "model", "ms/step", "CPU ms", "loss"
     );
-    for (name, kind, keys, steps) in MODELS {
-        if chosen != "all" && !name.contains(&chosen) {
+    let folder_keys = format!("model = '{chosen}'");
+    let own = [(chosen.as_str(), TEXT, folder_keys.as_str(), 3)];
+    let context = std::env::var("CONTEXT").unwrap_or_else(|_| "128".to_owned());
+    let is_folder = std::path::Path::new(&chosen).is_dir();
+    for (name, kind, keys, steps) in if is_folder { &own[..] } else { &MODELS[..] } {
+        if !is_folder && chosen != "all" && !name.contains(&chosen) {
             continue;
         }
         let keys = format!("{kind}\n{keys}").replace("DATA", &text.to_string_lossy());
+        let keys = keys.replace("context = 128", &format!("context = {context}"));
         let task: TaskConfig = toml::from_str(&keys)?;
-        let inner = if kind == IMAGES {
+        let inner = if *kind == IMAGES {
             InnerKind::sgd(0.01)
         } else {
             InnerKind::adam_w(1e-3)
@@ -86,9 +92,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (mut wall, mut cpu, mut loss) = (Vec::new(), Vec::new(), 0.0);
         for _ in 0..rounds {
             let (begin, spent) = (Instant::now(), cpu_ms());
-            loss = take_steps(&mut *trainer, steps)?.loss;
-            wall.push(1e3 * begin.elapsed().as_secs_f64() / steps as f64);
-            cpu.push((cpu_ms() - spent) / steps as f64);
+            loss = take_steps(&mut *trainer, *steps)?.loss;
+            wall.push(1e3 * begin.elapsed().as_secs_f64() / *steps as f64);
+            cpu.push((cpu_ms() - spent) / *steps as f64);
         }
         let (wall, cpu) = (median(wall), median(cpu));
         println!("{name:<12} {wall:>9.2} {cpu:>9.2} {loss:>8.4}");
