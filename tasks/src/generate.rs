@@ -1,6 +1,6 @@
 //! Continues a text, or answers a conversation, with a causal language model.
 
-use crate::data::{Template, Tokens};
+use crate::data::{Template, Tokens, special_tokens};
 use crate::model::{Cache, CausalLm, ModelDirError, ends_of_text, read_shape};
 use crate::rng;
 use crate::weights::load_module;
@@ -93,11 +93,15 @@ impl Generator {
             }
             .into());
         }
+        let mut ends = ends_of_text(dir, shape.vocabulary)?;
+        // A chat model ends its answers with the tokenizer's.
+        let end = special_tokens(dir)?.remove("eos_token");
+        ends.extend(end.and_then(|text| tokens.number_of(&text)));
         Ok(Self {
             model: load_module(CausalLm::zeros(&shape, None, &device), dir)?,
             tokens,
             positions: shape.positions,
-            ends: ends_of_text(dir, shape.vocabulary)?,
+            ends,
             device,
             dir: dir.to_path_buf(),
         })

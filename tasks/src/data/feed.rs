@@ -5,6 +5,7 @@ use super::encoder::Encoder;
 use super::error::{DataError, Problem, at};
 use super::source::{Format, Source};
 use super::stream::{Sizes, Stream, split};
+use super::tokens::SEEN;
 use super::{BadRecords, Chat, Corpus, ShardError, Shards, Template, Tokens, corpus};
 use crate::TaskError;
 use murmurate_protocol::Digest;
@@ -76,10 +77,6 @@ impl Reading<'_> {
     pub(crate) fn held_size(self) -> Result<Option<(usize, usize)>, TaskError> {
         let held_out = self.held_out;
         let encoder = self.encoder()?;
-        if encoder.source.chat.is_some() {
-            // Bytes that a model is told are none that it predicts.
-            return Ok(None);
-        }
         let (source, tokens) = (&encoder.source, &encoder.tokens);
         if source.bytes() <= MEMORY_BYTES_MAX && source.format() == Format::Text {
             return Ok(corpus::held_size(&encoder, held_out).map(Some)?);
@@ -87,12 +84,14 @@ impl Reading<'_> {
         let sizes = Sizes::of(source.bytes());
         let passages = source.passages(sizes.passage);
         let held = if source.bytes() <= MEMORY_BYTES_MAX {
-            Corpus::halves(encoder.encode(&passages)?, held_out, None).1
+            Corpus::halves(encoder.encode(&passages)?, held_out, encoder.row()).1
         } else {
             encoder.encode(split(&passages, held_out, sizes).1)?
         };
-        let bytes = tokens.text_bytes(&held);
-        Ok(bytes.map(|bytes| (bytes, held.len())))
+        // What a model is told it does not predict.
+        let said: Vec<u32> = held.into_iter().filter(|token| token & SEEN == 0).collect();
+        let bytes = tokens.text_bytes(&said);
+        Ok(bytes.map(|bytes| (bytes, said.len())))
     }
 }
 

@@ -26,7 +26,7 @@ mod text;
 mod tokens;
 
 pub(crate) use bad_records::BadRecords;
-pub(crate) use chat::{Chat, Template};
+pub(crate) use chat::{Chat, Template, special_tokens};
 use corpus::Corpus;
 pub use dataset::Dataset;
 pub(crate) use dataset::Units;

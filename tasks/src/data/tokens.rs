@@ -70,6 +70,14 @@ impl Tokens {
         }
     }
 
+    /// The number of a token by its text.
+    pub(crate) fn number_of(&self, token: &str) -> Option<u32> {
+        match self {
+            Self::Bytes => None,
+            Self::File(tokenizer) => tokenizer.token_to_id(token),
+        }
+    }
+
     /// The tokens of a text, without tokens that mark its beginning or end.
     ///
     /// # Errors

@@ -59,7 +59,7 @@ pub(crate) fn joint_attention(
         ..Turn::NONE
     };
     let turns = [scale, Turn::NONE, Turn::NONE];
-    let attention = Attention(sight.clone());
+    let attention = Attention::new(sight);
     let op = JointAttention {
         sizes,
         turns,

@@ -2,7 +2,7 @@
 
 mod template;
 
-pub(crate) use template::Template;
+pub(crate) use template::{Template, special_tokens};
 
 use super::tokens::{SEEN, START, Tokens};
 use minijinja::Value;

@@ -7,10 +7,11 @@ use minijinja::{Environment, Error, ErrorKind, Value, context, escape_formatter}
 use minijinja_contrib::pycompat::unknown_method_callback;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
+use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The file of a template that is not in `tokenizer_config.json`.
 const FILE: &str = "chat_template.jinja";
@@ -33,6 +34,30 @@ const SPECIAL: [&str; 7] = [
 /// Around what is between `{% generation %}` and `{% endgeneration %}`. These are no characters of any text.
 const MARKS: [char; 2] = ['\u{fdd0}', '\u{fdd1}'];
 
+/// `tokenizer_config.json` of a folder and its keys; none if it is missing.
+fn tokenizer_config(dir: &Path) -> Result<(PathBuf, Map<String, Json>), ModelDirError> {
+    let config = dir.join("tokenizer_config.json");
+    let keys = match config.exists() {
+        true => read_json(&config)?,
+        false => Map::new(),
+    };
+    Ok((config, keys))
+}
+
+/// The texts of tokens that a tokenizer has a name for, such as `eos_token`.
+///
+/// # Errors
+/// If `tokenizer_config.json` is damaged.
+pub(crate) fn special_tokens(dir: &Path) -> Result<BTreeMap<&'static str, String>, ModelDirError> {
+    let (_, keys) = tokenizer_config(dir)?;
+    let each = SPECIAL.iter().filter_map(|name| {
+        let value = keys.get(*name)?;
+        let text = value.as_str().or_else(|| value.get("content")?.as_str())?;
+        Some((*name, text.to_owned()))
+    });
+    Ok(each.collect())
+}
+
 /// The template of a tokenizer.
 #[derive(Debug)]
 pub(crate) struct Template {
@@ -48,11 +73,7 @@ impl Template {
     /// # Errors
     /// If there is none, or it is no template.
     pub(crate) fn open(dir: &Path) -> Result<Self, ModelDirError> {
-        let config = dir.join("tokenizer_config.json");
-        let keys = match config.exists() {
-            true => read_json(&config)?,
-            false => serde_json::Map::new(),
-        };
+        let (config, keys) = tokenizer_config(dir)?;
         let own = dir.join(FILE);
         let (file, text) = match (std::fs::read_to_string(&own), keys.get("chat_template")) {
             (Ok(text), _) => (own, text),
@@ -66,12 +87,7 @@ impl Template {
                 return Err(ModelDirError::new(dir, reason));
             }
         };
-        let special = SPECIAL.iter().filter_map(|name| {
-            let value = keys.get(*name)?;
-            let text = value.as_str().or_else(|| value.get("content")?.as_str())?;
-            Some((*name, text.to_owned()))
-        });
-        let new = Self::new(&text, special.collect());
+        let new = Self::new(&text, special_tokens(dir)?);
         new.map_err(|error| ModelDirError::new(&file, said(&error)))
     }
 
@@ -138,9 +154,9 @@ impl Template {
 }
 
 /// The one of several templates that has no special use.
-fn default_of(value: &serde_json::Value) -> String {
+fn default_of(value: &Json) -> String {
     let named = value.as_array().and_then(|all| {
-        let is_default = |one: &&serde_json::Value| one["name"] == "default";
+        let is_default = |one: &&Json| one["name"] == "default";
         all.iter().find(is_default)?["template"].as_str()
     });
     named
