@@ -71,6 +71,7 @@ impl Setup {
             trainer,
             supervisor,
             evaluates,
+            named,
         } = make(config)?;
         let trainer = strategy.trainer(trainer)?;
         let layout = Arc::new(trainer.layout().clone());
@@ -105,7 +106,7 @@ impl Setup {
         };
         let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
         let mut observer = Observer::new(about, manifest.map(|it| it.progress).unwrap_or_default());
-        observer.trouble = supervisor.as_ref().map(Supervisor::trouble);
+        (observer.trouble, observer.named) = (supervisor.as_ref().map(Supervisor::trouble), named);
         let signed = snapshot.iter().filter(|_| plan.agreement.signs());
         signed.for_each(|it| misses(&mut observer, clock, peer, &it.seats));
         let other = other_identity(&store, checkpoint.as_ref());
