@@ -13,7 +13,7 @@ const DIRECTORY: &str = "privacy";
 
 const PEERS: [&str; 3] = ["8", "32", "64"];
 
-/// Noise for 20 contributions at delta 1e-5, as `murmurate plan --privacy EPSILON` says it.
+/// Epsilon, and its noise for 20 contributions at delta 1e-5.
 const NOISE: [(&str, &str); 3] = [("2", "8.92"), ("4", "4.84"), ("8", "2.69")];
 
 const CLIPS: [&str; 3] = ["0.1", "0.3", "1.0"];
