@@ -18,6 +18,7 @@
 //! - `door` accepts connections; only one trainer is attached at a time.
 //! - `memory` holds the parameters that both sides see, in two slots: the trainer writes a cut to the
 //!   slot that is not in use, so a trainer that dies in the middle of it spoils nothing.
+//! - `named` keeps the named numbers of the last evaluation, for the daemon to show.
 //! - `remote` is the trainer as the Executor sees it. It waits for a trainer that is gone, because
 //!   an error would make the peer leave the swarm.
 //! - `supervisor` starts the training loop, and starts it again when it ends.
@@ -34,6 +35,7 @@ mod limits;
 mod link;
 mod memory;
 mod message;
+mod named;
 mod pace;
 mod reader;
 mod remote;
@@ -45,6 +47,7 @@ pub use buffers::{Buffer, buffers_of};
 pub use error::AttachError;
 pub use group::Group;
 pub use message::{FromTrainer, Hello, TensorClaim, ToTrainer, Welcome};
+pub use named::{NamedScores, Said};
 pub use remote::{RemoteTrainer, Waiting};
 pub use supervisor::{Supervisor, Trouble};
 pub use terms::{Mode, Notes, Shard, Terms};

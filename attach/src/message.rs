@@ -1,6 +1,7 @@
 //! The messages of a session. They are JSON, because both sides must be easy to debug and the values
 //! travel in the memory file.
 
+use crate::named::Said;
 use crate::terms::{Mode, Shard};
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +86,9 @@ pub enum FromTrainer {
         accuracy: Option<f64>,
         /// Held-out samples.
         samples: u64,
+        /// What else it measured, by name; left out where that is nothing.
+        #[serde(default, skip_serializing_if = "Said::is_empty")]
+        named: Said,
     },
     /// Its state is in the file asked for.
     Saved {

@@ -18,6 +18,7 @@ use crate::limits::{STATE_AT_CUT_BYTES_MAX, UNCHANGED_MAX, UNCHANGED_TOLD};
 use crate::link::Link;
 use crate::memory::Memory;
 use crate::message::{FromTrainer, Hello, ToTrainer};
+use crate::named::{NamedScores, Said};
 use crate::pace::Pace;
 use crate::state::State;
 use crate::terms::{Shard, Terms};
@@ -62,6 +63,8 @@ pub(crate) struct Shared {
     /// Rounds in a row that changed no parameter.
     unchanged: u32,
     gathering: Arc<Gathering>,
+    /// Of the last evaluation by any rank of the island.
+    named: NamedScores,
 }
 
 /// An attached trainer.
@@ -102,6 +105,11 @@ impl RemoteTrainer {
     /// A trainer that can evaluate is attached.
     pub fn evaluates(&self) -> bool {
         self.session.as_ref().is_some_and(|s| s.hello.evaluate)
+    }
+
+    /// The named numbers of its last evaluation, and of the other ranks of its island.
+    pub fn named_scores(&self) -> NamedScores {
+        self.shared.named.clone()
     }
 
     fn is_leaving(&self) -> bool {
@@ -225,6 +233,16 @@ impl RemoteTrainer {
         self.shared.state.written(bytes)
     }
 
+    /// Evaluates, with the next trainer where this one goes away.
+    fn measure(&mut self) -> Result<(Evaluation, Said), TrainError> {
+        loop {
+            match self.score() {
+                Ok(found) => return Ok(found),
+                Err(cut) => self.again_after(cut)?,
+            }
+        }
+    }
+
     /// Asks for the state, for a checkpoint. The last known one stays where the trainer is gone.
     fn save_state(&mut self) -> Result<(), Cut> {
         if self.shared.state.is_fresh || !self.session.as_ref().is_some_and(|s| s.hello.state) {
@@ -241,7 +259,7 @@ impl RemoteTrainer {
         written.map_err(|reason| self.broken(&reason))
     }
 
-    fn score(&mut self) -> Result<Evaluation, Cut> {
+    fn score(&mut self) -> Result<(Evaluation, Said), Cut> {
         self.settle_if_here()?;
         if !self.session.as_ref().is_some_and(|s| s.hello.evaluate) {
             let text = "attach(evaluate=...) was not given".to_owned();
@@ -253,6 +271,7 @@ impl RemoteTrainer {
             loss,
             accuracy,
             samples,
+            named,
         } = message
         else {
             return Err(self.unexpected("score", &message));
@@ -266,12 +285,13 @@ impl RemoteTrainer {
             let text = "the loss that evaluate() returned is not finite".to_owned();
             return Err(Cut::Failed(TrainError::Backend(text)));
         };
-        Ok(Evaluation {
+        let evaluation = Evaluation {
             loss,
             accuracy,
             top_5: None,
             samples,
-        })
+        };
+        Ok((evaluation, named))
     }
 }
 
@@ -350,12 +370,11 @@ impl Trainer for RemoteTrainer {
     }
 
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
-        loop {
-            match self.score() {
-                Ok(evaluation) => return Ok(evaluation),
-                Err(cut) => self.again_after(cut)?,
-            }
+        let (evaluation, named) = self.measure()?;
+        if let Some(line) = self.shared.named.take(named) {
+            (self.terms.notes)(&line);
         }
+        Ok(evaluation)
     }
 
     fn finish(&mut self, agreed: &[f32]) {
@@ -372,7 +391,8 @@ impl Trainer for RemoteTrainer {
 
     fn held_loss(&mut self, _: Round, _: u16) -> Result<f64, TrainError> {
         // The protocol with an attached trainer has no part of an evaluation: it evaluates as it always does.
-        self.evaluate().map(|found| found.loss)
+        // Its named numbers are not those of the model, so they are not kept.
+        self.measure().map(|(found, _)| found.loss)
     }
 
     fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {

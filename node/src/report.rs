@@ -69,13 +69,14 @@ pub struct NodeReport {
 impl From<&Status> for NodeReport {
     fn from(status: &Status) -> Self {
         let wait = status.longest_wait.as_ref();
+        let found = status.evaluation.as_ref();
         Self {
             peer: status.peer.clone(),
-            test_accuracy: status.evaluation.and_then(|e| e.accuracy),
-            test_loss: status.evaluation.map(|e| e.loss),
-            test_top_5: status.evaluation.and_then(|e| e.top_5),
-            perplexity: status.evaluation.and_then(|e| e.perplexity),
-            bits_per_byte: status.evaluation.and_then(|e| e.bits_per_byte),
+            test_accuracy: found.and_then(|e| e.accuracy),
+            test_loss: found.map(|e| e.loss),
+            test_top_5: found.and_then(|e| e.top_5),
+            perplexity: found.and_then(|e| e.perplexity),
+            bits_per_byte: found.and_then(|e| e.bits_per_byte),
             ranks: status.ranks,
             rounds: status.rounds_ended,
             inner_steps: status.inner_steps,

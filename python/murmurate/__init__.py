@@ -59,7 +59,8 @@ def attach(
     optimizer: what a checkpoint keeps beside them: a dict of arrays and numbers, updated in place, or an
         object with `state_dict()` and `load_state_dict()`.
     evaluate: a function of `params` that returns the mean loss, the accuracy or None, and the number of
-        held-out samples.
+        held-out samples, or a dict with `loss`, `samples` and perhaps `accuracy`, and with further numbers, which the
+        daemon shows under their names.
     socket: the daemon's socket or directory [default: MURMURATE_SOCKET, else ./murmurate-state].
     patience: seconds to wait for a daemon, and for it to come back when it ended.
 

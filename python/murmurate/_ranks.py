@@ -250,7 +250,13 @@ def _mean_score(scores):
             return None
         return sum(score[key] * score["samples"] for score in scores) / max(samples, 1)
 
-    return {"loss": mean("loss"), "accuracy": mean("accuracy"), "samples": samples}
+    named = {}
+    for name in scores[0].get("named", {}):
+        if all(name in score.get("named", {}) for score in scores):
+            sums = [score["named"][name] * score["samples"] for score in scores]
+            named[name] = sum(sums) / max(samples, 1)
+    one = {"loss": mean("loss"), "accuracy": mean("accuracy"), "samples": samples}
+    return {**one, "named": named} if named else one
 
 
 def _end_with_torchrun():

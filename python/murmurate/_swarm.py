@@ -10,7 +10,7 @@ framework and flat float32 views. `_numpy.py` has the smallest one.
     gradients(given, view)     copies gradients into `view`; only if `hands_gradients`
     changed()            -> what is no longer as it was when the loop attached, in words; else None. Cheap
     own_gradients()      -> what `given` is where step(gradients=...) was not given; None if nothing
-    evaluate()           -> loss, accuracy or None, samples; only if `evaluates`
+    evaluate()           -> loss, accuracy or None, samples, or a dict with them; only if `evaluates`
     state()              -> a tree for `_state.dump`; only if `has_state`
     load_state(tree)     takes that back
 
@@ -47,6 +47,9 @@ _asked = False
 
 # What an evaluation is, in the order in which it may be returned.
 SCORE = ("loss", "accuracy", "samples")
+
+# Named numbers of one evaluation, and characters of a name, as the daemon takes them.
+NAMED_MAX, NAME_MAX = 16, 64
 
 
 def run_info(socket: Place | None = None, patience: float = 60.0) -> dict[str, Any]:
@@ -307,16 +310,7 @@ class Swarm:
 
     def _score(self, found: Any) -> dict[str, Any]:
         """The message of what `evaluate` returned."""
-        if isinstance(found, Mapping):
-            more = [str(key) for key in found if key not in SCORE and key not in self._ignored]
-            if more and self._wire.leads:
-                names = ", ".join(f"`{name}`" for name in more)
-                text = f"evaluate() returns {names} too; only loss, accuracy and samples are kept"
-                print(f"murmurate: {text}", file=sys.stderr)
-            self._ignored.update(more)
-            values: Any = [found.get(key) for key in SCORE]
-        else:
-            values = found
+        values: Any = [found.get(key) for key in SCORE] if isinstance(found, Mapping) else found
         try:
             loss, accuracy, samples = values
             score = {
@@ -329,7 +323,26 @@ class Swarm:
                 "evaluate() must return (loss, accuracy or None, samples), or a dict with `loss`, `samples` and "
                 f"perhaps `accuracy`, all numbers; it returned {_shown(found)}"
             ) from None
-        return {"t": "score", **score}
+        named = self._named(found) if isinstance(found, Mapping) else {}
+        return {"t": "score", **score, **({"named": named} if named else {})}
+
+    def _named(self, found: Mapping[Any, Any]) -> dict[str, float]:
+        """The further numbers that `evaluate` returned. What cannot be shown is left out, and named once."""
+        kept: dict[str, float] = {}
+        for key in found:
+            if key in SCORE:
+                continue
+            wrong = _wrong_with(key, found[key])
+            if wrong is None and len(kept) == NAMED_MAX:
+                wrong = f"is beyond {NAMED_MAX} further numbers"
+            if wrong is None:
+                kept[key] = float(found[key])
+            elif str(key) not in self._ignored:
+                self._ignored.add(str(key))
+                if self._wire.leads:
+                    text = f"evaluate() returns {str(key)[:NAME_MAX]!r}, which {wrong}: it is left out"
+                    print(f"murmurate: {text}", file=sys.stderr)
+        return kept
 
     def _own_state(self) -> Any:
         """What this process keeps of the state; None where another one keeps it."""
@@ -407,6 +420,20 @@ def _number(loss: Any) -> float:
 def _finite(loss: Any) -> float | None:
     number = float(loss)
     return number if math.isfinite(number) else None
+
+
+def _wrong_with(name: Any, value: Any) -> str | None:
+    """Why a further number of an evaluation cannot be shown, in words."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > NAME_MAX:
+        return f"is no name of 1 to {NAME_MAX} printable characters"
+    try:
+        # A text is none, even where it can be read as one.
+        number = None if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        number = None
+    if number is None:
+        return f"is a {type(value).__name__} and not one number"
+    return None if math.isfinite(number) else f"is {number}"
 
 
 def _shown(found: Any) -> str:

@@ -59,7 +59,8 @@ def attach(
 
     optimizer: one of torch.optim, or anything with `state_dict()` and `load_state_dict()`; checkpoints keep
         its state. Leave it out where the run exchanges gradients.
-    evaluate: a function of `model` that returns loss, accuracy or None, samples. It is called in
+    evaluate: a function of `model` that returns loss, accuracy or None, samples, or a dict of these with
+        further numbers, which the daemon shows under their names. It is called in
         evaluation mode, without gradients. With several ranks it is called on all of them: each measures
         its part of the held-out samples, and the means are weighted by samples. The module within
         DistributedDataParallel is passed.

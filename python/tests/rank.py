@@ -53,7 +53,10 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
 
 def evaluate(model):
     x, y = rows(1000)
-    return (model(x) - y).square().mean(), None, len(x)
+    loss = (model(x) - y).square().mean()
+    # A number that one of two ranks lacks is left out.
+    own = {"own": 1.0} if ranks > 1 and rank == 1 else {}
+    return {"loss": loss, "samples": len(x), "twice": 2 * loss, **own}
 
 
 def rows(step):

@@ -95,6 +95,7 @@ class Ranks(unittest.TestCase):
     def test_two_ranks_do_what_one_process_does(self):
         hello, answers, cuts, ends = session("alone")
         self.assertEqual(ends, [(0, "")])
+        self.assertEqual(sum("named" in answer for answer in answers), 2)
         for kind in ("ddp", "fsdp", "hsdp"):
             with self.subTest(kind=kind):
                 found = session(kind)
@@ -105,6 +106,9 @@ class Ranks(unittest.TestCase):
                     self.assertEqual((one["t"], one.get("samples")), (two["t"], two.get("samples")))
                     if "loss" in two:
                         self.assertAlmostEqual(one["loss"], two["loss"], places=5)
+                    if "named" in two:
+                        self.assertEqual(list(one["named"]), ["twice"])
+                        self.assertAlmostEqual(one["named"]["twice"], 2 * two["loss"], places=5)
                 for one, two in zip(found[2], cuts):
                     np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
 

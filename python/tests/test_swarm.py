@@ -62,10 +62,27 @@ class Swarm(unittest.TestCase):
 
     def test_an_evaluation_may_be_a_dict(self):
         told, said = self.scores({"samples": 4, "loss": np.float32(0.5), "f1": 0.25})
-        self.assertEqual(told, 2 * [{"t": "score", "loss": 0.5, "accuracy": None, "samples": 4}])
-        self.assertEqual(said, "murmurate: evaluate() returns `f1` too; only loss, accuracy and samples are kept\n")
+        score = {"t": "score", "loss": 0.5, "accuracy": None, "samples": 4, "named": {"f1": 0.25}}
+        self.assertEqual((told, said), (2 * [score], ""))
         told, said = self.scores([1, 0.75, 9])
         self.assertEqual((told[0]["accuracy"], said), (0.75, ""))
+
+    def test_a_further_number_that_cannot_be_shown_is_left_out_and_named_once(self):
+        for name, value, words in [
+            ("auc", float("nan"), "'auc', which is nan"),
+            ("auc", np.zeros(2), "'auc', which is a ndarray and not one number"),
+            ("auc", "0.5", "'auc', which is a str and not one number"),
+            ("n" * 65, 1.0, f"'{'n' * 64}', which is no name of 1 to 64 printable characters"),
+            (7, 1.0, "'7', which is no name"),
+            ("a\nb", 1.0, r"'a\nb', which is no name"),
+        ]:
+            told, said = self.scores({"loss": 1.0, "samples": 4, name: value, "f1": 0.5})
+            self.assertEqual([score["named"] for score in told], 2 * [{"f1": 0.5}])
+            self.assertEqual(said.count("\n"), 1, said)
+            self.assertIn(words, said)
+        told, said = self.scores({"loss": 1.0, "samples": 4, **{f"f{n}": n for n in range(17)}})
+        self.assertEqual(list(told[0]["named"]), [f"f{n}" for n in range(16)])
+        self.assertIn("'f16', which is beyond 16 further numbers: it is left out", said)
 
     def test_another_evaluation_is_named(self):
         for returned, words in [

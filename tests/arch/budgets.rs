@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines of each crate before its tests.
 const LINES: [(&str, usize); 14] = [
-    ("attach", 3230),
+    ("attach", 3310),
     ("bench", 4050),
     ("command", 5460),
     ("net", 10_570),
-    ("node", 38_480),
+    ("node", 38_500),
     ("otlp", 630),
     ("protocol", 42_380),
     ("sim", 12_420),
@@ -21,7 +21,7 @@ const LINES: [(&str, usize); 14] = [
     ("tasks", 15_060),
     ("top", 3220),
     ("trust", 2030),
-    ("xtask", 2910),
+    ("xtask", 3000),
 ];
 
 /// A budget that is not used by more than this is too large.

@@ -3,11 +3,15 @@
 
 use crate::swarm::{nodes, same_digest};
 use murmurate_tests::assert_has;
-use murmurate_tests::{Daemon, Settings, failure_with, local, murmurate, program, success, turn};
+use murmurate_tests::{
+    Daemon, Settings, failure_with, get, local, murmurate, program, status, success, turn,
+    wait_until,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Inner steps of a round.
 pub(crate) const STEPS: u32 = 10;
@@ -332,11 +336,18 @@ fn a_trainer_outlives_its_daemon_and_attaches_to_the_next_one() {
     };
     let mut first = start(0, &[], 2);
     let _one = ByHand::start(&python, dir.path(), &home(0), 0);
-    let (_, address, _) = first.listening();
+    let (_, address, http) = first.listening();
     let mut second = start(1, &[&address], 2);
     let mut two = ByHand::start(&python, dir.path(), &home(1), 1);
     second.listening();
     second.reaches(5);
+    let largest = wait_until("a named number", Duration::from_secs(60), || {
+        let shown = get(&http, "/metrics").contains("murmurate_test_score{score=\"largest\"}");
+        status(&http)["evaluation"]["named"]["largest"]
+            .as_f64()
+            .filter(|_| shown)
+    });
+    assert!(largest > 0.0, "{largest}");
     second.signal(Signal::KILL);
     drop(second);
     let mut second = start(1, &[&address], 1);

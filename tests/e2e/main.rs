@@ -35,6 +35,7 @@ mod own_task;
 mod page;
 mod presets;
 mod privacy;
+mod proxied;
 mod refused;
 mod replay;
 mod restart;

@@ -13,6 +13,7 @@ mod figures;
 mod fuzz;
 mod links;
 mod passed;
+mod privacy;
 mod python;
 mod seeds;
 mod steps;
@@ -48,6 +49,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ["verify-all"] => verify(&|_| true),
         ["fix"] => fix(),
         ["figures"] => figures::figures(),
+        ["privacy", peers @ ..] => privacy::privacy(peers),
         ["dist", options @ ..] => dist::dist(options),
         ["fuzz", options @ ..] => fuzz::Options::parse(options).and_then(|o| fuzz::fuzz(&o)),
         ["book-test", pages @ ..] if !pages.is_empty() => book_test::of_pages(pages),
@@ -86,6 +88,7 @@ fn help() {
     println!(
         "cargo xtask figures         remake the figures of docs/benchmarks.md on this machine"
     );
+    println!("cargo xtask privacy [PEERS] remake the table of docs/privacy.md, or rows of it");
     println!("cargo xtask NAME [NAME ...] these steps");
     println!("cargo xtask fuzz [TARGET] [--seconds N] [--keep]");
     println!("                            one target, longer, keeping the inputs that it finds");

@@ -197,6 +197,13 @@ pub(crate) const STEPS: &[Step] = &[
         check: interop,
     },
     Step {
+        name: "proxy",
+        what: "a daemon whose only way out is tinyproxy",
+        lane: Lane::Slow,
+        inputs: COMPILED,
+        check: proxy,
+    },
+    Step {
         name: "features",
         what: "cargo check with wgpu, cuda and otlp",
         lane: Lane::Slow,
@@ -296,6 +303,15 @@ fn features() -> Result<(), Failure> {
     )
 }
 
+/// The test needs tinyproxy and network namespaces. Elsewhere it is skipped without them; here it fails.
+fn proxy() -> Result<(), Failure> {
+    if !succeeds("tinyproxy", &["-v"]) {
+        install(&["tinyproxy", "iproute2"]);
+    }
+    let test = ["test", "--workspace", "--test", "e2e", "--", "proxied::"];
+    run_with("cargo", &test, &[("MURMURATE_PROXY_TEST", "required")])
+}
+
 /// Where Vulkan drivers are announced.
 const DRIVERS: [&str; 2] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
 
@@ -305,7 +321,7 @@ const PACKAGES: [&str; 2] = ["mesa-vulkan-drivers", "libvulkan1"];
 /// The tests of graphics devices on Mesa's lavapipe, a Vulkan driver that computes on the processor.
 fn devices() -> Result<(), Failure> {
     if !driver() {
-        install();
+        install(&PACKAGES);
     }
     if !driver() {
         println!("skipped: there is no Vulkan driver, and apt cannot install one; checking only");
@@ -323,13 +339,14 @@ fn driver() -> bool {
     DRIVERS.iter().any(holds_one)
 }
 
-fn install() {
+/// Installs packages of Debian and Ubuntu, where that is allowed.
+fn install(packages: &[&str]) {
     let install = ["install", "--yes", "--quiet", "--no-install-recommends"];
-    let install = [&install[..], &PACKAGES].concat();
+    let install = [&install[..], packages].concat();
     let ready = succeeds("apt-get", &install) || {
         succeeds("apt-get", &["update"]) && succeeds("apt-get", &install)
     };
     if !ready {
-        println!("apt-get could not install {}", PACKAGES.join(" and "));
+        println!("apt-get could not install {}", packages.join(" and "));
     }
 }

@@ -8,6 +8,7 @@ use crate::gathering::Gathering;
 use crate::group::Group;
 use crate::link::Lost;
 use crate::memory::Memory;
+use crate::named::NamedScores;
 use crate::state::State;
 use crate::supervisor::Supervisor;
 use crate::terms::Terms;
@@ -72,7 +73,8 @@ impl Waiting {
         group: Option<Arc<Group>>,
     ) -> Result<RemoteTrainer, AttachError> {
         let gathering = Arc::clone(&first.shared.gathering);
-        let shared = Shared::new(first.shared.layout.clone(), gathering)?;
+        let mut shared = Shared::new(first.shared.layout.clone(), gathering)?;
+        shared.named = first.named_scores();
         Ok(RemoteTrainer::new(self, shared, None, group))
     }
 
@@ -133,6 +135,7 @@ impl Shared {
             steps: 0,
             unchanged: 0,
             gathering,
+            named: NamedScores::default(),
         })
     }
 

@@ -1,7 +1,8 @@
 //! A trainer in plain Rust: what the Python package does, step by step, so that tests can stop anywhere.
 
-use murmurate_attach::{FromTrainer, Hello, TensorClaim, ToTrainer, Welcome};
+use murmurate_attach::{FromTrainer, Hello, Said, TensorClaim, ToTrainer, Welcome};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -40,6 +41,8 @@ pub(crate) struct Client {
     pub(crate) rates: Vec<f64>,
     /// Whether its steps change no parameter.
     pub(crate) still: bool,
+    /// The named numbers of its evaluations, the next one first.
+    pub(crate) named: VecDeque<Said>,
     current: u8,
 }
 
@@ -70,6 +73,7 @@ impl Client {
             state: vec![0],
             rates: Vec::new(),
             still: false,
+            named: VecDeque::new(),
             welcome,
         };
         if let Some(slot) = client.welcome.write {
@@ -141,6 +145,7 @@ impl Client {
                 loss: Some(f64::from(self.values[0])),
                 accuracy: Some(0.5),
                 samples: 10,
+                named: self.named.pop_front().unwrap_or_default(),
             },
             ToTrainer::Save { file } => FromTrainer::Saved {
                 bytes: self.write_state(file),

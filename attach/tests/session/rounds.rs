@@ -3,7 +3,7 @@
 use crate::client::{Client, VALUES};
 use crate::{Count, Side, mode_of};
 use murmurate_attach::{FromTrainer, Mode};
-use murmurate_protocol::{InnerStep, Participants, PeerId};
+use murmurate_protocol::{InnerStep, Participants, PeerId, Round};
 use murmurate_strategies::inner::StepRule;
 use murmurate_strategies::state::MemoryState;
 use murmurate_strategies::{Proceed, StepControl, Trainer};
@@ -86,6 +86,26 @@ fn an_evaluation_sees_what_was_written_last() {
         (found.loss, found.accuracy, found.samples),
         (0.25, Some(0.5), 10)
     );
+    drop(side);
+    client.join().unwrap();
+}
+
+#[test]
+fn named_numbers_are_those_of_the_last_evaluation_and_not_of_a_trial() {
+    let named = |value: Option<f64>| [("f1".to_owned(), value)].into();
+    let (mut side, client) = Side::attach(Mode::Deltas, move |socket| {
+        let mut client = Client::attach(&socket, &START);
+        client.named = [Some(0.5), Some(0.25), None].map(named).into();
+        client.train()
+    });
+    let scores = side.trainer.named_scores();
+    side.trainer.evaluate().unwrap();
+    assert_eq!(scores.last(), [("f1".to_owned(), 0.5)].into());
+    // How good other parameters would be is asked in the same way.
+    side.trainer.held_loss(Round(1), 0).unwrap();
+    assert_eq!(scores.last(), [("f1".to_owned(), 0.5)].into());
+    side.trainer.evaluate().unwrap();
+    assert_eq!(scores.last(), [].into());
     drop(side);
     client.join().unwrap();
 }

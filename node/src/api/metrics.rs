@@ -86,9 +86,12 @@ fn present(page: &mut Page, status: &Status) {
         "privacy_contributions_left",
         whole(privacy.and_then(|it| it.left)),
     );
-    let found = status.evaluation;
+    let found = status.evaluation.as_ref();
     page.measure("test_loss", found.map(|found| found.loss));
     page.measure("test_accuracy", found.and_then(|found| found.accuracy));
+    let named = found.iter().flat_map(|found| &found.named);
+    let named = named.map(|(name, value)| (vec![("score", name.clone())], Value::Measure(*value)));
+    page.gauge("test_score", named);
     let wait = status.longest_wait.as_ref();
     page.measure("longest_wait_seconds", wait.map(|wait| wait.waited_s));
     let deadline = wait.map(|wait| wait.deadline_s);

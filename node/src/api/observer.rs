@@ -13,7 +13,7 @@ use super::{About, Claims, ControlStatus, LinkStatus, Memory, RoundStatus, Traff
 use crate::directive::CONFIGURED;
 use crate::net::{NatReport, Path, SeenVitals};
 use crate::store::Progress;
-use murmurate_attach::Trouble;
+use murmurate_attach::{NamedScores, Trouble};
 use murmurate_protocol::{
     Branch, Digest, Evaluation, Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting,
 };
@@ -46,6 +46,8 @@ pub struct Observer {
     pub(super) claims: Claims,
     /// State of this daemon's training loop, if it keeps one running.
     pub(crate) trouble: Option<Trouble>,
+    /// What its training loop measures beside loss and accuracy.
+    pub(crate) named: NamedScores,
 }
 
 impl Observer {
@@ -85,6 +87,7 @@ impl Observer {
             links: None,
             claims: Claims::default(),
             trouble: None,
+            named: NamedScores::default(),
         }
     }
 
@@ -178,6 +181,7 @@ impl Observer {
             top_5: found.top_5,
             perplexity: text.map(|(perplexity, _)| perplexity),
             bits_per_byte: text.map(|(_, bits)| bits),
+            named: self.named.last(),
         });
     }
 

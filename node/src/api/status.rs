@@ -8,6 +8,7 @@ use super::{
 use murmurate_protocol::SortedMap;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// The complete status of a daemon.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -275,7 +276,7 @@ pub struct MergedStatus {
 }
 
 /// Result of an evaluation on held-out data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EvaluationStatus {
     /// The evaluated parameters are those at the start of this round.
@@ -290,6 +291,8 @@ pub struct EvaluationStatus {
     pub perplexity: Option<f64>,
     /// Bits per byte of text, of language models.
     pub bits_per_byte: Option<f64>,
+    /// What an attached loop measured beside, by its own names. They are not sent.
+    pub named: BTreeMap<String, f64>,
 }
 
 /// Reachability of the daemon behind routers.

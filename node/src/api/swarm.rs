@@ -304,7 +304,7 @@ impl Totals {
             says.claim.inner_steps_per_s.map(f64::from)
         });
         let rates: Vec<f64> = own.into_iter().chain(others).collect();
-        let found = me.evaluation.and_then(|found| found.accuracy);
+        let found = me.evaluation.as_ref().and_then(|found| found.accuracy);
         // As the others say it, in f32.
         let own = found.map(|accuracy| (f64::from(accuracy as f32), me.peer.as_str()));
         let others = peers.iter().filter(there).filter_map(|peer| {
@@ -382,7 +382,7 @@ impl DaemonView {
             inner_steps_per_s: Some(status.inner_steps_per_s).filter(|rate| *rate > 0.0),
             share: share(insight, &status.peer),
             loss: status.loss,
-            evaluation: status.evaluation,
+            evaluation: status.evaluation.clone(),
             saved_round: status.saved_round,
             rss_bytes: status.memory.rss_bytes,
             reachability: status.nat.reachability.clone(),

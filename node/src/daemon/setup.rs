@@ -67,12 +67,9 @@ impl Setup {
         make: impl FnOnce(&Config) -> Result<Made, DaemonError>,
     ) -> Result<Self, DaemonError> {
         let (run, strategy) = (&config.run, &config.strategy);
-        let Made {
-            trainer,
-            supervisor,
-            evaluates,
-        } = make(config)?;
-        let trainer = strategy.trainer(trainer)?;
+        let made = make(config)?;
+        let (supervisor, evaluates) = (made.supervisor, made.evaluates);
+        let trainer = strategy.trainer(made.trainer)?;
         let layout = Arc::new(trainer.layout().clone());
         let (frozen, pool) = (trainer.frozen(), trainer.pool());
         let plan_of = |rounds| plan(config, &layout, frozen, rounds);
@@ -106,6 +103,7 @@ impl Setup {
         let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
         let mut observer = Observer::new(about, manifest.map(|it| it.progress).unwrap_or_default());
         observer.trouble = supervisor.as_ref().map(Supervisor::trouble);
+        observer.named = made.named;
         let signed = snapshot.iter().filter(|_| plan.agreement.signs());
         signed.for_each(|it| misses(&mut observer, clock, peer, &it.seats));
         let other = other_identity(&store, checkpoint.as_ref());

@@ -301,7 +301,7 @@ fn vitals(
     let seconds = |value: f64| Vitals::amount(value).unwrap_or_default();
     // A rate of zero means that none was measured yet.
     let steps = Some(status.inner_steps_per_s).filter(|rate| *rate > 0.0);
-    let accuracy = status.evaluation.and_then(|found| found.accuracy);
+    let accuracy = status.evaluation.as_ref().and_then(|found| found.accuracy);
     // Figures of the data have no noise, so where its privacy is promised they stay here.
     let shares = status.privacy.is_none_or(|it| it.promise.is_none());
     Vitals {

@@ -383,7 +383,7 @@ impl Story {
             return;
         }
         let status = status();
-        let evaluation = status.evaluation;
+        let evaluation = status.evaluation.as_ref();
         tracing::info!(
             rounds_ended = self.rounds,
             inner_steps = status.inner_steps,

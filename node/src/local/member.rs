@@ -73,14 +73,14 @@ impl Member {
 
     pub(super) fn accuracy(&self) -> Option<f64> {
         let at_last = self.report.as_ref().and_then(|r| r.test_accuracy);
-        at_last.or(self.evaluation.and_then(|e| e.accuracy))
+        at_last.or(self.evaluation.as_ref().and_then(|e| e.accuracy))
     }
 
     /// The loss of its last evaluation. The report comes first, because a run may end before its
     /// progress shows it.
     pub(super) fn loss(&self) -> Option<f64> {
         let at_last = self.report.as_ref().and_then(|r| r.test_loss);
-        at_last.or(self.evaluation.map(|e| e.loss))
+        at_last.or(self.evaluation.as_ref().map(|e| e.loss))
     }
 
     /// How a view finds it, while it lives.

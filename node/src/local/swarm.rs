@@ -288,7 +288,8 @@ impl Swarm {
                 }
                 Line::Progress(progress) => {
                     self.display.progress(place, &progress);
-                    member.evaluation = progress.evaluation.or(member.evaluation);
+                    let before = member.evaluation.take();
+                    member.evaluation = progress.evaluation.clone().or(before);
                     member.progress = progress;
                 }
                 Line::Fault { fault, round } => self.fault_hits(place, fault, round),

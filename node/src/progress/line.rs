@@ -100,7 +100,7 @@ impl From<&Status> for Progress {
             inner_steps: status.inner_steps,
             inner_steps_per_s: status.inner_steps_per_s,
             loss: status.loss,
-            evaluation: status.evaluation,
+            evaluation: status.evaluation.clone(),
             bytes_sent: status.bytes_sent.wire,
             bytes_received: status.bytes_received.wire,
             peers: status.linked() as u64,
@@ -133,7 +133,7 @@ impl Progress {
             String::new()
         };
         let round = format!("round {}{of}", self.round);
-        let accuracy = self.evaluation.and_then(|e| e.accuracy);
+        let accuracy = self.evaluation.as_ref().and_then(|e| e.accuracy);
         let speed = format!("{:>7.1} inner steps/s", self.inner_steps_per_s);
         // In the order in which they are shown, each with its rank when room is short.
         let parts = [
@@ -150,10 +150,8 @@ impl Progress {
     }
 
     fn end(&self, target: Target) -> Option<String> {
-        if self
-            .evaluation
-            .is_some_and(|found| target.reached_by(&found))
-        {
+        let found = self.evaluation.as_ref();
+        if found.is_some_and(|found| target.reached_by(found)) {
             return Some("target reached".to_owned());
         }
         let left = self.left_s.filter(|_| !self.is_finished())?;

@@ -130,7 +130,7 @@ impl Printer {
             Form::Plain => PLAIN_INTERVAL,
             Form::Live(_) | Form::Json | Form::Quiet => JSON_INTERVAL,
         };
-        let evaluation = status.evaluation.map(|e| e.round);
+        let evaluation = status.evaluation.as_ref().map(|e| e.round);
         let ends = status.phase == "finished" && self.last_phase != status.phase;
         let news = ends || matches!(self.form, Form::Json) && evaluation != self.last_evaluation;
         // A daemon that stays after its last round has nothing new to tell people.

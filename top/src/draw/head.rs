@@ -245,15 +245,18 @@ fn epsilon(privacy: PromiseStatus) -> String {
 
 /// Figures of an evaluation on held-out data, in the unit of the task.
 fn held_out(me: &DaemonView) -> Vec<String> {
-    let found = me.evaluation.unwrap_or_default();
+    let found = me.evaluation.clone().unwrap_or_default();
     let fixed = |value: f64| format!("{value:.3}");
-    match me.bytes_per_token {
+    let mut figures = match me.bytes_per_token {
         Some(_) => vec![
             format!("perplexity {}", known(found.perplexity, fixed)),
             format!("bits per byte {}", known(found.bits_per_byte, fixed)),
         ],
         None => vec![format!("accuracy {}", known(found.accuracy, accuracy))],
-    }
+    };
+    let named = found.named.iter();
+    figures.extend(named.map(|(name, value)| format!("{name} {value:.3}")));
+    figures
 }
 
 /// My contribution in one line.

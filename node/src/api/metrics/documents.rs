@@ -72,6 +72,7 @@ fn full() -> String {
         loss: Some(1.0),
         evaluation: Some(EvaluationStatus {
             accuracy: Some(1.0),
+            named: [("f1".to_owned(), 1.0)].into(),
             ..EvaluationStatus::default()
         }),
         longest_wait: Some(WaitStatus {

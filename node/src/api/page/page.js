@@ -158,6 +158,7 @@ function facts(swarm) {
     ["Held-out loss", known(found.loss, fixed(3))],
     ...(me.bytes_per_token ? [["Perplexity", known(found.perplexity, fixed(2))], ["Bits per byte", known(found.bits_per_byte, fixed(3))]]
       : [["Accuracy", known(found.accuracy, accuracy)]]),
+    ...Object.entries(found.named || {}).map(([name, value]) => [name, String(Number(value.toPrecision(4))), "score-" + name]),
     ...(totals.accuracy && totals.accuracy.best > totals.accuracy.worst ? [sites(totals.accuracy)] : []),
     ["Bytes an hour", known(measured && measured.bytes_per_hour, bytes)],
   ]);

@@ -165,9 +165,11 @@ test("sites and privacy have a row where there is something to say", async () =>
   assert.doesNotMatch(it.text("facts") + it.text("self"), /Privacy|Accuracy of/);
   const swarm = all["/api/v1/swarm"];
   swarm.totals.accuracy = { daemons: 2, mean: 0.9, deviation: 0.05, best: 0.95, best_peer: ID("a"), worst: 0.85, worst_peer: ID("b") };
+  swarm.daemon.evaluation.named = { f1: 0.81237, "<b>": 2 };
   swarm.privacy = { epsilon: 1.234, delta: 1e-5, budget: 8, contributions: 3, left: 1, members: 1 };
   await it.look();
   assert.match(it.text("facts"), /Accuracy of 2 daemons90.0 % ± 5.0 %, from 85.0 % \(gpu-2\) to 95.0 % \(gpu-1\)/);
+  assert.match(it.text("facts"), /f10.8124<b>2/);
   assert.match(it.text("self"), /Privacy, epsilon1.23 of 8, 1 contribution left/);
   Object.assign(swarm.privacy, { epsilon: null, budget: null, left: null });
   await it.look();

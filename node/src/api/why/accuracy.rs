@@ -305,7 +305,11 @@ fn others(facts: &Facts<'_>) -> Option<Cause> {
     if facts.about.agrees {
         return None;
     }
-    let own = facts.status.evaluation.and_then(|found| found.accuracy)?;
+    let own = facts
+        .status
+        .evaluation
+        .as_ref()
+        .and_then(|found| found.accuracy)?;
     let says = |peer: &String| {
         let says = facts.claims.of(peer, facts.now)?;
         says.claim.accuracy.filter(|_| !says.stale).map(f64::from)
