@@ -36,6 +36,9 @@ settings! {
         batch: u32 = 16,
         /// Batches of one inner step, whose gradients are averaged.
         accumulate: u32 = 1,
+        /// Activations of a block are computed again in the backward pass instead of kept.
+        #[serde(skip_serializing_if = "is_false")]
+        recompute: bool = false,
         /// Largest norm of a gradient.
         #[serde(skip_serializing_if = "Option::is_none")]
         clip_norm: Option<f64> = None,
@@ -50,6 +53,11 @@ settings! {
         #[serde(flatten, skip_serializing_if = "Option::is_none")]
         lora: Option<LoraConfig> = None,
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// Value of `task.tokenizer` for tokens that are bytes.

@@ -56,6 +56,7 @@ pub struct CausalTask {
     batch: usize,
     accumulate: u32,
     clip_norm: Option<f64>,
+    recompute: bool,
     smoothing: f64,
     bad: BadRecords,
 }
@@ -227,6 +228,7 @@ impl CausalTask {
             batch,
             accumulate: config.accumulate,
             clip_norm: config.clip_norm,
+            recompute: config.recompute,
             smoothing: config.label_smoothing,
             bad,
         })
@@ -280,6 +282,10 @@ impl Task for CausalTask {
         self.clip_norm
     }
 
+    fn recomputes(&self) -> bool {
+        self.recompute
+    }
+
     /// Windows that lie side by side without gaps, in an order of their own in every pass.
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
         let (context, window) = (self.plan.context, self.plan.context + 1);
@@ -292,7 +298,7 @@ impl Task for CausalTask {
     /// because there is nothing to train in its first segment.
     fn loss(&self, model: &CausalLm, batch: Windows, segments: &mut Segments) -> Tensor<1> {
         let mut whole = Segments::whole();
-        let in_one = self.plan.shape.tied || self.plan.lora.is_some();
+        let in_one = !self.recompute && (self.plan.shape.tied || self.plan.lora.is_some());
         let segments = if in_one { &mut whole } else { segments };
         let x = batch.trained(model.hidden(&batch.row, segments));
         loss::of_output(&x, &model.output(), &batch.targets, self.smoothing)

@@ -108,6 +108,11 @@ pub trait Task: Send {
         None
     }
 
+    /// Blocks of the model are computed again in the backward pass instead of keeping their activations.
+    fn recomputes(&self) -> bool {
+        false
+    }
+
     /// The batch with this number. Must return the same batch for the same number and the same
     /// participants. Numbers grow by one; data with a [position](Dataset::position) may rely on it.
     ///

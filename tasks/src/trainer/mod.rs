@@ -124,9 +124,16 @@ impl<T: Task> BurnTrainer<T> {
         let batches = self.task.accumulate().max(1);
         let (mut sum, mut gradients) = (0.0, Gradients::none());
         for _ in 0..batches {
-            let (value, loss) = self.pass(&mut Segments::whole())?;
+            let mut segments = match self.task.recomputes() {
+                true => Segments::recomputing(),
+                false => Segments::whole(),
+            };
+            let (value, loss) = self.pass(&mut segments)?;
             let model = self.model.as_ref().expect(MODEL);
-            gradients = gradients.with(model, loss.backward());
+            segments.backward(&loss, &mut |some| {
+                let all = std::mem::replace(&mut gradients, Gradients::none());
+                gradients = all.with(model, some);
+            });
             sum += value;
         }
         let of = f64::from(batches);
@@ -484,9 +491,11 @@ impl<T: Task> BurnTrainer<T> {
         }
     }
 
-    /// Gradients can leave one by one, unless they are accumulated or clipped, which needs all of them first.
+    /// Gradients can leave one by one, unless they are accumulated or clipped, which needs all of them first, or
+    /// activations are not kept.
     fn hands_out_in_pieces(&self) -> bool {
-        self.task.accumulate() <= 1 && self.task.clip_norm().is_none()
+        let (accumulate, clip) = (self.task.accumulate(), self.task.clip_norm());
+        accumulate <= 1 && clip.is_none() && !self.task.recomputes()
     }
 
     /// Where the next batch is, as the data says; empty if its number says it.

@@ -212,6 +212,23 @@ fn batches_of_one_inner_step_are_averaged() {
 }
 
 #[test]
+fn activations_that_are_computed_again_give_the_same_gradient() {
+    let dir = text();
+    for config in all(dir.path()) {
+        let kept = gradient(&config);
+        let again = gradient(&CausalConfig {
+            recompute: true,
+            accumulate: 1,
+            ..config.clone()
+        });
+        assert!(kept.iter().any(|x| x.abs() > 1e-3), "{config:?}");
+        for (a, b) in kept.iter().zip(&again) {
+            assert!((a - b).abs() < 1e-6, "{a} {b} {config:?}");
+        }
+    }
+}
+
+#[test]
 fn a_long_gradient_is_scaled_to_its_bound_and_a_short_one_stays() {
     let dir = text();
     let config = of_folder(dir.path(), fixture("llama"));

@@ -79,9 +79,17 @@ impl Gpt2 {
         let x = table.select(0, row.tokens.clone().reshape([batch * context]));
         let sight = row.sight(cache.as_deref().map_or(0, Cache::len));
         let mut x = self.with_positions(x, [batch, context], &sight);
+        x = segments.first(x, self.transformer.wte.weight.val().is_require_grad());
         for (layer, block) in self.transformer.h.iter().enumerate() {
-            let kept = cache.as_deref_mut().map(|cache| (cache, layer));
-            x = block.forward(segments.boundary(x), batch, &sight, kept);
+            x = match cache.as_deref_mut() {
+                Some(cache) => block.forward(x, batch, &sight, Some((cache, layer))),
+                None => {
+                    let sight = sight.clone();
+                    segments.block(block, x, move |block, x| {
+                        block.forward(x, batch, &sight, None)
+                    })
+                }
+            };
         }
         self.transformer.ln_f.forward(segments.boundary(x))
     }

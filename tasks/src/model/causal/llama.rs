@@ -76,9 +76,10 @@ struct GatedFeed {
 }
 
 /// What all blocks of one forward pass share.
+#[derive(Clone)]
 struct Pass {
     batch: usize,
-    /// Of layers that see everything.
+    /// Of layers that see everything. Tables record nothing.
     far: Angles,
     /// Of those with a window.
     near: Option<Angles>,
@@ -122,24 +123,26 @@ impl Llama {
     ) -> Tensor<2> {
         let [batch, context] = row.tokens.dims();
         let table = self.model.embed_tokens.weight.val();
-        let width = table.dims()[1];
+        let (width, is_trained) = (table.dims()[1], table.is_require_grad());
         let mut x = table.select(0, row.tokens.clone().reshape([batch * context]));
         if self.gemma.is_some() {
             x = x * (width as f64).sqrt();
         }
         let before = cache.as_deref().map_or(0, Cache::len);
-        if let Some(block) = self.model.layers.first() {
-            let sight = row.sight(before);
-            let pass = self.pass(
-                block.self_attn.head_width,
-                [batch, context],
-                sight,
-                &x.device(),
-            );
-            for (layer, block) in self.model.layers.iter().enumerate() {
-                let kept = cache.as_deref_mut().map(|cache| (cache, layer));
-                x = block.forward(segments.boundary(x), &pass, kept);
-            }
+        let Some(block) = self.model.layers.first() else {
+            return self.model.norm.forward(x);
+        };
+        let (sizes, sight) = ([batch, context], row.sight(before));
+        let pass = self.pass(block.self_attn.head_width, sizes, sight, &x.device());
+        x = segments.first(x, is_trained);
+        for (layer, block) in self.model.layers.iter().enumerate() {
+            x = match cache.as_deref_mut() {
+                Some(cache) => block.forward(x, &pass, Some((cache, layer))),
+                None => {
+                    let pass = pass.clone();
+                    segments.block(block, x, move |block, x| block.forward(x, &pass, None))
+                }
+            };
         }
         self.model.norm.forward(segments.boundary(x))
     }
@@ -163,12 +166,14 @@ impl Llama {
     ) -> Pass {
         let positions = sight.before..sight.before + context;
         let far = Angles {
-            tables: self.rope.tables(positions.clone(), head_width, device),
+            tables: self
+                .rope
+                .tables(positions.clone(), head_width, &device.clone().inner()),
             sight,
         };
         let near = self.near.as_ref().map(|near| Angles {
             tables: match &near.rope {
-                Some(rope) => rope.tables(positions, head_width, device),
+                Some(rope) => rope.tables(positions, head_width, &device.clone().inner()),
                 None => far.tables.clone(),
             },
             sight: Sight {

@@ -95,10 +95,14 @@ impl Stretch {
     }
 }
 
-/// Rotates heads `[batch, heads, positions, d]` by the angles of [`Rope::tables`].
+/// Rotates heads `[batch, heads, positions, d]` by the angles of [`Rope::tables`], which record nothing.
 pub(super) fn rotate(x: Tensor<4>, [cosines, sines]: &[Tensor<2>; 2]) -> Tensor<4> {
-    let half = x.dims()[3] / 2;
-    let (cosines, sines) = (cosines.clone().unsqueeze(), sines.clone().unsqueeze());
+    let (half, records) = (x.dims()[3] / 2, x.device().is_autodiff());
+    let beside = |table: &Tensor<2>| match records {
+        true => Tensor::from_inner(table.clone()),
+        false => table.clone(),
+    };
+    let (cosines, sines) = (beside(cosines).unsqueeze(), beside(sines).unsqueeze());
     let (a, b) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
     let first = a.clone() * cosines.clone() - b.clone() * sines.clone();
     Tensor::cat(vec![first, b * cosines + a * sines], 3)
