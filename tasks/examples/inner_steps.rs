@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release -p murmurate-tasks --example inner_steps -- [MODELS] [ROUNDS]
 //!
-//! MODELS is a part of the names to measure, or `all`; or the folder of a language model, whose windows have
-//! `CONTEXT` tokens (128 without it).
+//! MODELS is a part of the names to measure, or `all`; or the folder of a language model, for which `KEYS` may have
+//! further keys of the task, such as `context = 1024`.
 
 use murmurate_strategies::inner::InnerKind;
 use murmurate_tasks::config::TaskConfig;
@@ -17,8 +17,7 @@ use std::time::Instant;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const IMAGES: &str = "kind = 'image-classifier'";
-const TEXT: &str =
-    "kind = 'causal-lm'\ndata = 'DATA'\ntokenizer = 'bytes'\nbatch = 8\ncontext = 128";
+const TEXT: &str = "kind = 'causal-lm'\ndata = 'DATA'\ntokenizer = 'bytes'\nbatch = 8";
 
 /// Name, keys, and inner steps of a round.
 const MODELS: [(&str, &str, &str, u64); 7] = [
@@ -70,16 +69,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{:<12} {:>9} {:>9} {:>8}",
         "model", "ms/step", "CPU ms", "loss"
     );
-    let folder_keys = format!("model = '{chosen}'");
+    let folder_keys = std::env::var("KEYS").unwrap_or_default();
+    let folder_keys = format!("model = '{chosen}'\n{folder_keys}");
     let own = [(chosen.as_str(), TEXT, folder_keys.as_str(), 3)];
-    let context = std::env::var("CONTEXT").unwrap_or_else(|_| "128".to_owned());
     let is_folder = std::path::Path::new(&chosen).is_dir();
     for (name, kind, keys, steps) in if is_folder { &own[..] } else { &MODELS[..] } {
         if !is_folder && chosen != "all" && !name.contains(&chosen) {
             continue;
         }
         let keys = format!("{kind}\n{keys}").replace("DATA", &text.to_string_lossy());
-        let keys = keys.replace("context = 128", &format!("context = {context}"));
         let task: TaskConfig = toml::from_str(&keys)?;
         let inner = if *kind == IMAGES {
             InnerKind::sgd(0.01)
