@@ -23,7 +23,7 @@ pub struct Sampling {
     ///
     /// **Source:** Holtzman et al., The curious case of neural text degeneration, 2020, section 3.1.
     pub top_p: f64,
-    /// Texts that end what is generated and are none of it.
+    /// Texts at which generation ends; they are not part of the result.
     pub stop: Vec<String>,
     /// Seed of the draws.
     pub seed: u64,
@@ -34,7 +34,7 @@ pub struct Sampling {
 pub struct Turn {
     /// "system", "user" or "assistant".
     pub role: String,
-    /// What it says.
+    /// Its text.
     pub content: String,
 }
 
@@ -44,7 +44,7 @@ impl Turn {
     }
 }
 
-/// What was generated.
+/// A generated text.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Generated {
     /// The text behind the prompt.
@@ -233,7 +233,7 @@ struct Text {
 }
 
 impl Text {
-    /// Takes the text so far, shows what is certain of it, and says whether a stop text came. Its end may be
+    /// Takes the text so far, shows the certain part, and says whether a stop text came. Its end may be
     /// the beginning of a stop text, or a character whose other bytes are yet to come.
     fn grow(&mut self, all: String, stop: &[String], f: &mut dyn FnMut(&str)) -> bool {
         let found = stop.iter().filter(|stop| !stop.is_empty());

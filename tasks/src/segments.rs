@@ -36,7 +36,7 @@ struct Cut {
 enum Segment {
     /// Its last activation, with its tape.
     Kept(Tensor<2>),
-    /// Its first activation, and what is to be computed again.
+    /// Its first activation, and the block that is computed again.
     Again(Tensor<2>, Box<dyn FnOnce(Tensor<2>) -> Tensor<2> + Send>),
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const LINES: [(&str, usize); 14] = [
     ("attach", 3310),
     ("bench", 4050),
-    ("command", 5460),
+    ("command", 5600),
     ("net", 10_570),
     ("node", 38_500),
     ("otlp", 630),
@@ -18,7 +18,7 @@ const LINES: [(&str, usize); 14] = [
     ("sim", 12_420),
     ("strategies", 38_230),
     ("survey", 2380),
-    ("tasks", 15_060),
+    ("tasks", 17_290),
     ("top", 3220),
     ("trust", 2030),
     ("xtask", 3000),

@@ -80,7 +80,7 @@ pub(crate) struct GenerateArgs {
     /// Answer messages by the model's chat template; without --prompt those that are typed, one a line
     #[arg(long)]
     pub(crate) chat: bool,
-    /// What the assistant is told first
+    /// The system message in front of the conversation
     #[arg(long, value_name = "TEXT", requires = "chat")]
     pub(crate) system: Option<String>,
     /// Tokens to add at most
@@ -95,7 +95,7 @@ pub(crate) struct GenerateArgs {
     /// Draw from the most likely tokens whose probabilities add up to this
     #[arg(long, default_value_t = 1.0)]
     pub(crate) top_p: f64,
-    /// Text that ends what is generated; may be given several times
+    /// Text at which generation ends; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub(crate) stop: Vec<String>,
     /// Print one JSON object with the text instead of the text as it comes

@@ -78,7 +78,7 @@ fn chat(generator: &Generator, sampling: &Sampling, mut turns: Vec<Turn>) -> any
     Ok(())
 }
 
-/// Prints a text while it is generated, behind what it continues; or what was generated as JSON.
+/// Prints a text while it is generated, behind its prompt; or as one JSON object at the end.
 fn shown(
     as_json: bool,
     prompt: &str,

@@ -127,7 +127,7 @@ impl Encoding<'_> {
         Ok(())
     }
 
-    /// Fills the present row with what is not trained.
+    /// Fills the present row with tokens that are not trained.
     fn fill_row(&mut self, row: usize) {
         let end = self.tokens.len().next_multiple_of(row);
         if end > self.tokens.len() {

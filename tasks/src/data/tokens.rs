@@ -14,7 +14,7 @@ const PIECES: usize = 32;
 
 // Marks in the upper bits of a token's number.
 
-/// A document begins with this token: it and those behind it do not see what is in front.
+/// A document begins with this token: it and those behind it do not see those in front.
 pub(crate) const START: u32 = 1 << 31;
 
 /// This token is seen and not trained: what a person said to a model, or what fills a row.

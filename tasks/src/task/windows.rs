@@ -57,7 +57,7 @@ pub(super) fn tensors<T: Copy + Into<u32>>(
     )
 }
 
-/// Windows of tokens with marks: what a model reads, and what it learns to say.
+/// Windows of tokens with marks: the tokens that a model reads, and those that it learns to say.
 pub struct Windows {
     pub(super) row: Row,
     /// The token after each one that is trained.

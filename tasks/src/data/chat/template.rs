@@ -31,7 +31,7 @@ const SPECIAL: [&str; 7] = [
     "mask_token",
 ];
 
-/// Around what is between `{% generation %}` and `{% endgeneration %}`. These are no characters of any text.
+/// Stand for `{% generation %}` and `{% endgeneration %}`. These are no characters of any text.
 const MARKS: [char; 2] = ['\u{fdd0}', '\u{fdd1}'];
 
 /// `tokenizer_config.json` of a folder and its keys; none if it is missing.

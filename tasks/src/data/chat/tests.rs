@@ -1,4 +1,4 @@
-//! Conversations against `transformers`: tests/fixtures/chat/make.py made what is expected.
+//! Conversations against `transformers`: tests/fixtures/chat/make.py made the expected results.
 
 use super::*;
 use crate::data::number;

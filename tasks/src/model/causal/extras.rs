@@ -14,8 +14,8 @@ pub(crate) fn end_of_text(dir: &Path, vocabulary: usize) -> Result<Option<u32>, 
     Ok(ends.first().copied())
 }
 
-/// The tokens with which the model ends what it says: those of a document and, of a chat model, of an answer,
-/// which `generation_config.json` has.
+/// The tokens with which the model ends a text: those of a document and, of a chat model, those of an answer, from
+/// `generation_config.json`.
 ///
 /// # Errors
 /// As [`end_of_text`].

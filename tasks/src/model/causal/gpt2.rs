@@ -1,7 +1,7 @@
 //! GPT-2.
 
-use super::cache::Cache;
-use super::parts::{Maker, Output, Projection, Row, Table};
+use super::parts::{Maker, Projection, Table};
+use super::pass::{Cache, Output, Row};
 use super::shape::CausalShape;
 use crate::model::layers::{Norm, Sight, attention};
 use crate::{Segments, fused};

@@ -1,7 +1,7 @@
 //! Llama, and what descends from it: Mistral, Qwen and Gemma differ in parts of a block.
 
-use super::cache::Cache;
-use super::parts::{Maker, Output, Projection, Row, Table};
+use super::parts::{Maker, Projection, Table};
+use super::pass::{Cache, Output, Row};
 use super::rope::{Rope, rotate};
 use super::shape::{CausalShape, Gemma, LlamaShape, NearLayers};
 use crate::model::layers::{Norm, Sight, attention};
@@ -10,8 +10,8 @@ use burn::module::Module;
 use burn::tensor::activation::{gelu_approximate, silu};
 use burn::tensor::{Device, Tensor};
 
-/// A Llama: rotary positions, RMS norms, grouped queries and gated feed-forward layers. Its [`LlamaShape`] says
-/// what a relative of it has besides.
+/// A Llama: rotary positions, RMS norms, grouped queries and gated feed-forward layers. Its
+/// relatives have the further parts that [`LlamaShape`] names.
 ///
 /// **Source:** Touvron et al., LLaMA, 2023, section 2.2, and Llama 2, 2023, section 2.2; names and
 /// arithmetic as `transformers`, `modeling_llama.py`, `modeling_qwen3.py` and `modeling_gemma3.py`.

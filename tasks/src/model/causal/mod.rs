@@ -1,6 +1,5 @@
 //! Causal language models of Hugging Face directories: GPT-2, and Llama with its relatives.
 
-mod cache;
 mod extras;
 mod families;
 mod gpt2;
@@ -8,17 +7,18 @@ mod json;
 mod keys;
 mod llama;
 mod parts;
+mod pass;
 mod rope;
 mod shape;
 
-pub(crate) use cache::Cache;
 pub(crate) use extras::{dropout_of, end_of_text, ends_of_text};
 pub use gpt2::Gpt2;
 pub(crate) use json::read_json;
 pub use json::{ModelDirError, read_shape, shape_json};
 pub use llama::Llama;
 pub use parts::Lora;
-pub(crate) use parts::{Output, Row, initial};
+pub(crate) use parts::initial;
+pub(crate) use pass::{Cache, Output, Row};
 pub use rope::{Rope, Stretch};
 pub use shape::{Biases, CausalShape, Family, Gemma, LlamaShape, NearLayers};
 

@@ -1,54 +1,10 @@
 //! The layers of causal language models. Their fields have the names of `transformers`, so that the
 //! names of the tensors are those of its files.
 
-use crate::model::layers::{Norm, Sight, capped};
+use crate::model::layers::Norm;
 use crate::{fused, rng};
 use burn::module::{Initializer, Module, Param};
-use burn::tensor::{Device, Int, Tensor};
-use std::sync::Arc;
-
-/// Tokens of a batch.
-#[derive(Clone, Debug)]
-pub(crate) struct Row {
-    /// `[batch, context]`, each below the vocabulary.
-    pub(crate) tokens: Tensor<2, Int>,
-    /// Position at which the document of each token begins, `[batch * context]`, where a row has several that
-    /// do not see one another.
-    pub(crate) starts: Option<Arc<[u32]>>,
-}
-
-impl Row {
-    /// Each row is one document.
-    pub(crate) const fn whole(tokens: Tensor<2, Int>) -> Self {
-        Self {
-            tokens,
-            starts: None,
-        }
-    }
-
-    pub(super) fn sight(&self, before: usize) -> Sight {
-        Sight {
-            before,
-            window: None,
-            starts: self.starts.clone(),
-        }
-    }
-}
-
-/// The last layer of a model: from activations to logits.
-pub(crate) struct Output {
-    /// `[vocabulary, width]`.
-    pub(crate) weight: Tensor<2>,
-    /// Logits are `cap tanh(logit / cap)`.
-    pub(crate) cap: Option<f64>,
-}
-
-impl Output {
-    /// Logits `[rows, vocabulary]` of activations `[rows, width]`.
-    pub(crate) fn logits(&self, x: &Tensor<2>) -> Tensor<2> {
-        capped(linear(x, self.weight.clone()), self.cap)
-    }
-}
+use burn::tensor::{Device, Tensor};
 
 /// A low-rank adapter beside a frozen weight: `y = x W + (alpha / rank) x A B`.
 ///
