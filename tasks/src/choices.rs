@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// The longest line of a file of questions, in bytes.
-const LINE_BYTES_MAX: usize = 1 << 20;
+/// The largest file of questions.
+const BYTES_MAX: u64 = 1 << 30;
 
 /// Between a question and each of its answers.
 const DELIMITER: &str = " ";
@@ -45,6 +45,15 @@ pub struct ChoiceScore {
 pub fn read_questions(path: &Path) -> Result<Vec<Question>, TaskError> {
     let wrong = |reason: String| TaskError::from(ModelDirError::new(path, reason));
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+    let bytes = file
+        .metadata()
+        .map_err(|error| wrong(error.to_string()))?
+        .len();
+    if bytes > BYTES_MAX {
+        return Err(wrong(format!(
+            "it has {bytes} bytes, at most {BYTES_MAX} are read"
+        )));
+    }
     let mut questions = Vec::new();
     for (index, line) in BufReader::new(file).lines().enumerate() {
         let line = line.map_err(|error| wrong(error.to_string()))?;
@@ -57,9 +66,6 @@ pub fn read_questions(path: &Path) -> Result<Vec<Question>, TaskError> {
         };
         if line.trim().is_empty() {
             continue;
-        }
-        if line.len() > LINE_BYTES_MAX {
-            return Err(refused(&format!("has more than {LINE_BYTES_MAX} bytes")));
         }
         let read: Result<Question, _> = serde_json::from_str(&line);
         let question = read.map_err(|error| refused(&format!("is no question: {error}")))?;
@@ -102,17 +108,21 @@ impl Generator {
             // Spaces before an answer are its own, because tokens begin with them.
             let text = question.query.trim_end();
             let spaces = &question.query[text.len()..];
-            let context = self.encode_or_begin(text)?;
+            let context = self.encode_or_begin(text).map_err(|error| {
+                TaskError::Own(format!("question {}: {error}", score.questions + 1))
+            })?;
             let (mut sums, mut cut) = (Vec::new(), false);
             let mut shared = Cache::default();
-            if context.len() > 1 {
-                self.read(&context[..context.len() - 1], &mut shared);
+            if (2..=self.positions()).contains(&context.len()) {
+                self.take(&context[..context.len() - 1], &mut shared);
             }
             for choice in &question.choices {
                 let whole = format!("{text}{spaces}{DELIMITER}{choice}");
-                let whole = self.encode_or_begin(&whole)?;
                 // Without a text, the context is a token that the answer's text does not have.
-                let begin = if text.is_empty() { 0 } else { context.len() };
+                let (whole, begin) = match text.is_empty() {
+                    true => (self.encode(&whole)?, 0),
+                    false => (self.encode_or_begin(&whole)?, context.len()),
+                };
                 let answer = whole.get(begin..).unwrap_or_default();
                 if answer.is_empty() {
                     return Err(TaskError::Own(format!(

@@ -121,9 +121,11 @@ impl Generator {
         self.follow(self.encode_or_begin(prompt)?, sampling, f)
     }
 
-    /// The tokens of a text. Of none, the token that ends a text, after which models begin one.
+    /// The tokens of a text, with those that the tokenizer puts around one, such as the first of a Gemma. Of none,
+    /// the token that ends a text, after which models begin one.
     pub(crate) fn encode_or_begin(&self, text: &str) -> Result<Vec<u32>, TaskError> {
-        let mut tokens = self.tokens.encode(text).map_err(|e| self.wrong(e))?;
+        let encoded = self.tokens.encode_special(text);
+        let mut tokens = encoded.map_err(|e| self.wrong(e))?;
         if tokens.is_empty() {
             tokens.extend(self.ends.first());
         }
@@ -131,6 +133,11 @@ impl Generator {
             true => Err(TaskError::Own("give some text to continue".to_owned())),
             false => Ok(tokens),
         }
+    }
+
+    /// The tokens of a text.
+    pub(crate) fn encode(&self, text: &str) -> Result<Vec<u32>, TaskError> {
+        Ok(self.tokens.encode(text).map_err(|e| self.wrong(e))?)
     }
 
     /// The longest sequence of the model.
@@ -156,6 +163,10 @@ impl Generator {
         let text = text.map_err(|reason| self.wrong(format!("the chat template: {reason}")))?;
         let tokens = self.tokens.encode(&text).map_err(|e| self.wrong(e))?;
         let (found, most) = (tokens.len(), self.positions);
+        if found == 0 {
+            let reason = "the chat template makes no text of the conversation".to_owned();
+            return Err(self.wrong(reason).into());
+        }
         if found >= most {
             return Err(TaskError::Own(format!(
                 "the conversation has {found} tokens and the model takes {most} (begin a new one)"
@@ -183,9 +194,14 @@ impl Generator {
                 break Ended::Length;
             }
             if cache.len() + tokens.len() - seen > self.positions {
-                // Behind the last position the model begins again with the second half of what it saw.
+                // A long prompt fills all positions. Behind the last one the model begins again with the second
+                // half of what it saw.
+                let kept = match cache.len() {
+                    0 => self.positions,
+                    _ => (self.positions / 2).max(1),
+                };
                 cache = Cache::default();
-                seen = tokens.len() - (self.positions / 2).max(1);
+                seen = tokens.len() - kept;
             }
             let logits = self.next(&tokens[seen..], &mut cache);
             seen = tokens.len();
@@ -216,6 +232,11 @@ impl Generator {
     /// Logits `[tokens, vocabulary]` of the token after each of these, which follow those in the cache.
     pub(crate) fn read(&self, tokens: &[u32], cache: &mut Cache) -> Tensor<2> {
         self.model.read(self.row(tokens), cache)
+    }
+
+    /// Adds these tokens to a cache.
+    pub(crate) fn take(&self, tokens: &[u32], cache: &mut Cache) {
+        self.model.take(self.row(tokens), cache);
     }
 
     fn row(&self, tokens: &[u32]) -> Tensor<2, Int> {

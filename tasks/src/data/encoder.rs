@@ -82,6 +82,9 @@ impl Encoder {
             // What the last token of the last row is followed by.
             encoding.tokens.push(START | SEEN);
         }
+        if let Some(text) = self.source.chat.as_ref().and_then(|chat| chat.untold_cut()) {
+            self.source.bad.report().say(text);
+        }
         Ok(encoding.tokens)
     }
 

@@ -111,11 +111,7 @@ impl Feed {
         let held_out = reading.held_out;
         let encoder = reading.encoder()?;
         let chat = encoder.source.chat.clone();
-        let report = encoder.source.bad.report();
         let (feed, held) = Self::read(encoder, held_out, shards, seed, [window, batch])?;
-        if let Some(text) = chat.as_ref().and_then(|chat| chat.cut()) {
-            report.say(text);
-        }
         let step = chat.map_or(1, |chat| chat.context());
         Ok((feed, held, step))
     }

@@ -102,6 +102,20 @@ impl Tokens {
         }
     }
 
+    /// The tokens of a text, with those that the tokenizer's post-processor puts around it.
+    ///
+    /// # Errors
+    /// As [`Tokens::encode`].
+    pub(crate) fn encode_special(&self, text: &str) -> Result<Vec<u32>, String> {
+        match self {
+            Self::Bytes => self.encode(text),
+            Self::File(tokenizer) => {
+                let encoded = tokenizer.encode_fast(text, true);
+                Ok(encoded.map_err(|e| e.to_string())?.get_ids().to_vec())
+            }
+        }
+    }
+
     /// The tokens of a text, and the bytes of it that each one stands for.
     ///
     /// # Errors

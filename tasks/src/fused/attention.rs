@@ -1,5 +1,6 @@
 //! Causal attention whose masked scores are not computed on: a vector exponential over what a row may see.
 
+use super::output::{bound, slope};
 use super::vector::{exp, join, kernel};
 use super::{Input, Op, apply, product, tensor, transposed, values};
 use crate::model::Sight;
@@ -17,7 +18,8 @@ const TILE: usize = 256;
 
 /// Causal attention `softmax(q k^T) v`, in which each query sees what [`Sight`] says.
 ///
-/// q (scaled): `[batch, heads, groups * queries, d]`; k, v: `[batch, heads, keys, d]`; result: as q.
+/// q (scaled): `[batch, heads, groups * queries, d]`; k, v: `[batch, heads, keys, d]`; result: as q. With a cap,
+/// scores are `cap tanh(score / cap)`.
 ///
 /// **Source:** the gradient and the tiles: Dao et al., FlashAttention, 2022, section 3.1 and appendix B.2.
 pub(crate) fn attention(
@@ -25,16 +27,23 @@ pub(crate) fn attention(
     k: &Tensor<4>,
     v: &Tensor<4>,
     sight: &Sight,
+    cap: Option<f64>,
 ) -> Option<Tensor<4>> {
     let inputs = [Input::of(q)?, Input::of(k)?, Input::of(v)?];
-    Some(apply(Attention::new(sight), inputs))
+    let cap = cap.map(|cap| cap as f32);
+    let op = Attention {
+        cap,
+        ..Attention::new(sight)
+    };
+    Some(apply(op, inputs))
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Attention {
     sight: Sight,
-    /// The most scores that are kept.
+    /// The most scores that are kept. None are with a cap, whose derivative needs more than the softmax.
     most: usize,
+    cap: Option<f32>,
 }
 
 impl Attention {
@@ -43,6 +52,7 @@ impl Attention {
         Self {
             sight,
             most: SCORES,
+            cap: None,
         }
     }
 }
@@ -149,11 +159,20 @@ fn rows_of(x: &FlexTensor, [batch, head]: [usize; 2], rows: &Range<usize>) -> Fl
     one.narrow(2, rows.start, rows.len())
 }
 
-/// The softmax of a tile.
-fn tile_of(q: &FlexTensor, k: &FlexTensor, lines: &Lines<'_>) -> FlexTensor {
+/// The softmax of a tile, and with a cap the scores in front of it.
+fn tile_of(
+    q: &FlexTensor,
+    k: &FlexTensor,
+    lines: &Lines<'_>,
+    cap: Option<f32>,
+) -> (FlexTensor, Option<FlexTensor>) {
     let mut p = product(q, &transposed(k));
+    let capped = cap.map(|cap| {
+        bound(p.storage_mut(), cap);
+        FlexTensor::from_data(p.clone().into_data())
+    });
     softmax(p.storage_mut(), lines);
-    p
+    (p, capped)
 }
 
 /// Adds a product to some rows of a sum.
@@ -172,7 +191,7 @@ impl Attention {
             for (row, lines) in sizes.tiles(batch) {
                 let rows = row..row + TILE.min(sizes.queries - lines.first);
                 let [k, v] = [k, v].map(|x| rows_of(x, place, &lines.keys));
-                let p = tile_of(&rows_of(q, place, &rows), &k, &lines);
+                let (p, _) = tile_of(&rows_of(q, place, &rows), &k, &lines, self.cap);
                 out.extend_from_slice(values(&product(&p, &v)));
             }
             out
@@ -194,10 +213,15 @@ impl Attention {
                 let rows = row..row + TILE.min(sizes.queries - lines.first);
                 let [k, v] = [k, v].map(|x| rows_of(x, place, &lines.keys));
                 let [q, up] = [q, up].map(|x| rows_of(x, place, &rows));
-                let p = tile_of(&q, &k, &lines);
+                let (p, capped) = tile_of(&q, &k, &lines, self.cap);
                 add_to(&mut by_v, &lines.keys, d, &product(&transposed(&p), &up));
                 let mut by_scores = product(&up, &transposed(&v));
                 derive(by_scores.storage_mut(), values(&p), &lines);
+                if let (Some(capped), Some(cap)) = (&capped, self.cap) {
+                    let pairs = by_scores.storage_mut::<f32>().iter_mut();
+                    let pairs = pairs.zip(values(capped));
+                    pairs.for_each(|(by, capped)| *by *= slope(*capped, cap));
+                }
                 by_q.extend_from_slice(values(&product(&by_scores, &k)));
                 let some = product(&transposed(&by_scores), &q);
                 add_to(&mut by_k, &lines.keys, d, &some);
@@ -224,7 +248,7 @@ impl Op<3> for Attention {
     fn forward(&self, inputs: [FlexTensor; 3]) -> (FlexTensor, Self::Kept) {
         let [q, k, v] = &inputs;
         let sizes = Sizes::of(&self.sight, q, k);
-        if sizes.scores() > self.most {
+        if sizes.scores() > self.most || self.cap.is_some() {
             let out = self.tiled(&sizes, &inputs);
             return (out, (inputs, None));
         }
@@ -322,8 +346,8 @@ mod tests {
             };
             let run = |most: usize| {
                 let op = Attention {
-                    sight: sight.clone(),
                     most,
+                    ..Attention::new(&sight)
                 };
                 let leaves = [
                     leaf(1, groups * queries),

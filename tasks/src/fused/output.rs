@@ -209,7 +209,7 @@ impl Op<2> for OutputLoss {
 
 /// The derivative of a capped logit by the logit.
 #[inline(always)]
-fn slope(capped: f32, cap: f32) -> f32 {
+pub(super) fn slope(capped: f32, cap: f32) -> f32 {
     let ratio = capped / cap;
     1.0 - ratio * ratio
 }
@@ -233,6 +233,11 @@ fn gather(logits: &[f32], targets: &[u32], start: usize, rows: &mut [Row]) {
     }
 }
 
+/// `cap tanh(x / cap)` in place of x.
+pub(super) fn bound(logits: &mut [f32], cap: f32) {
+    bound_all(logits, cap);
+}
+
 kernel! {
     fn sum_up<'a>(line: &'a [f32], row: &'a mut Row) {
         let most = join(row.most, line, |a, b| if b > a { b } else { a });
@@ -252,6 +257,10 @@ kernel! {
         row.most = most;
     }
 
+    fn bound_all<'a>(logits: &'a mut [f32], cap: f32) {
+        logits.iter_mut().for_each(|x| *x = cap * (1.0 - 2.0 / (exp(2.0 * *x / cap) + 1.0)));
+    }
+
     /// `(scale softmax - even) slope` in place of logits.
     fn gradients<'a>(logits: &'a mut [f32], width: usize, rows: &'a [Row], factors: [f32; 3]) {
         let [scale, even, cap] = factors;
@@ -259,11 +268,6 @@ kernel! {
             let level = row.level();
             line.iter_mut().for_each(|x| *x = (exp(*x - level) * scale - even) * slope(*x, cap));
         }
-    }
-
-    /// `cap tanh(x / cap)` in place of x.
-    fn bound<'a>(logits: &'a mut [f32], cap: f32) {
-        logits.iter_mut().for_each(|x| *x = cap * (1.0 - 2.0 / (exp(2.0 * *x / cap) + 1.0)));
     }
 }
 

@@ -203,7 +203,7 @@ fn what_is_not_finite_stays_so() {
         let x = Tensor::<4>::from_data([[[[0.5, bad], [0.0, 0.1]]]], &device);
         let all = [
             list(relu_pool(&x).unwrap()),
-            list(attention(&x, &x, &x, &Sight::default()).unwrap()),
+            list(attention(&x, &x, &x, &Sight::default(), None).unwrap()),
             list(gelu(&x.clone().reshape([2, 2])).unwrap()),
             list(norm(&x.clone().reshape([2, 2]), &fixed(1, [2]), None, 1, 1e-5).unwrap()),
             list(norm(&x, &fixed(1, [1]), Some(&fixed(2, [1])), 1, 1e-5).unwrap()),
@@ -234,7 +234,12 @@ fn attentions() {
     for [batch, heads, groups, context, d] in cases {
         let q = leaf(1, [batch, heads, groups * context, d]);
         let [k, v] = [2, 3].map(|seed| leaf(seed, [batch, heads, context, d]));
-        let ours = outcome!(attention(&q, &k, &v, &Sight::default()).unwrap(), q, k, v);
+        let ours = outcome!(
+            attention(&q, &k, &v, &Sight::default(), None).unwrap(),
+            q,
+            k,
+            v
+        );
         let theirs = outcome!(by_burn(&q, &k, &v), q, k, v);
         close(&format!("{groups} {context}"), &ours, &theirs, 1e-5);
         // Heads that lie behind one another in a row, as models have them.
@@ -242,7 +247,7 @@ fn attentions() {
         let back = |x: Tensor<4>| x.swap_dims(1, 2);
         let [q2, k2, v2] = [&q, &k, &v].map(|x| back(apart(x)));
         let ours = outcome!(
-            attention(&q2, &k2, &v2, &Sight::default()).unwrap(),
+            attention(&q2, &k2, &v2, &Sight::default(), None).unwrap(),
             q,
             k,
             v
@@ -251,13 +256,13 @@ fn attentions() {
     }
     let [q, k] = [fixed(8, [1, 2, 6, 4]), fixed(9, [1, 2, 3, 4])];
     differences("queries", [1, 2, 6, 4], |q| {
-        attention(&q, &k, &k, &Sight::default()).unwrap()
+        attention(&q, &k, &k, &Sight::default(), None).unwrap()
     });
     differences("keys", [1, 2, 3, 4], |x| {
-        attention(&q, &x, &k, &Sight::default()).unwrap()
+        attention(&q, &x, &k, &Sight::default(), None).unwrap()
     });
     differences("values", [1, 2, 3, 4], |x| {
-        attention(&q, &k, &x, &Sight::default()).unwrap()
+        attention(&q, &k, &x, &Sight::default(), None).unwrap()
     });
 }
 
@@ -356,7 +361,12 @@ fn poolings() {
 fn results_do_not_depend_on_the_number_of_threads() {
     let all = || {
         let [q, k, v] = [1, 2, 3].map(|seed| leaf(seed, [2, 4, 130, 16]));
-        let mut all = outcome!(attention(&q, &k, &v, &Sight::default()).unwrap(), q, k, v);
+        let mut all = outcome!(
+            attention(&q, &k, &v, &Sight::default(), None).unwrap(),
+            q,
+            k,
+            v
+        );
         let (x, weight) = (leaf(6, [30, 3, 28, 28]), leaf(7, [8, 3, 3, 3]));
         all.extend(outcome!(conv(&x, &weight, None, 1, 1).unwrap(), x, weight));
         let (x, weight, bias) = (leaf(8, [300, 130]), leaf(9, [130]), leaf(10, [130]));

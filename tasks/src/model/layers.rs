@@ -43,11 +43,7 @@ pub(super) fn attention(
     sight: &Sight,
     cap: Option<f64>,
 ) -> Tensor<4> {
-    let fused = match cap {
-        None => fused::attention(&q, &k, &v, sight),
-        Some(_) => None,
-    };
-    fused.unwrap_or_else(|| recorded(q, k, v, sight, cap))
+    fused::attention(&q, &k, &v, sight, cap).unwrap_or_else(|| recorded(q, k, v, sight, cap))
 }
 
 /// The same by burn's operations.
@@ -136,12 +132,13 @@ mod tests {
         let device = Device::flex().autodiff();
         let starts = |all: [u32; 10]| Some(Arc::from(all));
         let documents = starts([0, 0, 2, 2, 2, 0, 0, 0, 0, 4]);
-        for (groups, window, starts) in [
-            (1, None, None),
-            (3, None, None),
-            (3, Some(2), None),
-            (1, None, documents.clone()),
-            (3, Some(2), documents),
+        for (groups, window, starts, cap) in [
+            (1, None, None, None),
+            (3, None, None, None),
+            (3, Some(2), None, None),
+            (1, None, documents.clone(), None),
+            (3, Some(2), documents, None),
+            (3, Some(2), None, Some(0.8)),
         ] {
             let sight = Sight {
                 before: 0,
@@ -153,9 +150,9 @@ mod tests {
             let weight = leaf(4, groups * 5, &device).detach();
             let (ours, theirs) = (leaves(), leaves());
             let [q, k, v] = ours.clone();
-            let out = attention(q, k, v, &sight, None);
+            let out = attention(q, k, v, &sight, cap);
             let [q, k, v] = theirs.clone();
-            let reference = recorded(q, k, v, &sight, None);
+            let reference = recorded(q, k, v, &sight, cap);
             close(&out.clone().inner(), &reference.clone().inner());
             let a = (out * weight.clone()).sum().backward();
             let b = (reference * weight).sum().backward();

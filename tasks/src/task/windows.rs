@@ -19,7 +19,12 @@ pub(super) struct Held<T> {
 
 impl<T> Held<T> {
     fn windows(&self) -> usize {
-        (self.tokens.len() / (self.context + 1)).clamp(1, HELD_WINDOWS)
+        let count = match self.step {
+            1 => self.tokens.len() / (self.context + 1),
+            // Rows, each of which ends with the first token of the next.
+            _ => (self.tokens.len() - 1) / self.context,
+        };
+        count.clamp(1, HELD_WINDOWS)
     }
 
     /// Number of batches of `batch` windows.
@@ -119,4 +124,45 @@ fn documents<'a>(tokens: impl Iterator<Item = &'a u32>, context: usize) -> Optio
     });
     let starts: Arc<[u32]> = starts.collect();
     any.then_some(starts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_that_is_held_out_is_measured() {
+        let held = |rows: usize| Held {
+            tokens: vec![0_u32; rows * 8 + 1],
+            context: 8,
+            step: 8,
+        };
+        for rows in [1, 2, 3, 30] {
+            let held = held(rows);
+            let starts: Vec<usize> = (0..held.batches(4))
+                .flat_map(|at| held.starts(at, 4))
+                .collect();
+            let expected: Vec<usize> = (0..rows).map(|row| row * 8).collect();
+            assert_eq!(starts, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_seen_is_no_target_and_documents_begin_where_they_are_marked() {
+        let tokens = [
+            START | SEEN | 5,
+            6,
+            7 | SEEN,
+            START | SEEN | 8,
+            9,
+            START | SEEN,
+        ];
+        let windows = Windows::new(&tokens, &[0], 5, &Device::flex());
+        assert_eq!(&*windows.targets, [6, 9]);
+        assert_eq!(windows.row.starts.as_deref(), Some(&[0, 0, 0, 3, 3][..]));
+        let read = windows.tokens().to_data();
+        assert_eq!(read.iter::<i64>().collect::<Vec<_>>(), [5, 6, 7, 8, 9]);
+        let plain = Windows::new(&[1, 2, 3], &[0], 2, &Device::flex());
+        assert!(plain.row.starts.is_none() && plain.places.is_none());
+    }
 }

@@ -4,12 +4,13 @@ use murmurate_strategies::Trainer;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::MemoryState;
 use murmurate_tasks::config::{
-    Architecture, CausalConfig, CausalModel, DataSource, FreshModel, LoraConfig, TaskConfig,
+    Architecture, CausalConfig, CausalModel, DataSource, FreshModel, LoraConfig, OnBadRecord,
+    TaskConfig,
 };
 use murmurate_tasks::data::Shards;
 use murmurate_tasks::{
-    DeviceChoice, Ended, Generator, Sampling, Turn, build, bytes_per_token, layout, load_model,
-    parameters, take_steps, write_folder,
+    DeviceChoice, Ended, Generator, Question, Sampling, Turn, build, bytes_per_token, layout,
+    load_model, parameters, take_steps, write_folder,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -375,6 +376,120 @@ fn a_text_longer_than_the_model_sees_goes_on() {
     );
 }
 
+#[test]
+fn answers_are_those_that_the_evaluation_harness_chooses() {
+    let asked = [
+        (
+            "",
+            ["a", "bird no starlings each", "nearest watches it its"],
+        ),
+        ("no turns its bird dusk  ", ["of", "flock leads", "bird"]),
+        (
+            "watches its dusk each neighbours",
+            ["turns each flock a", "nearest dusk", "its leads dusk"],
+        ),
+        (
+            "watches each bird leads dusk",
+            ["it a", "at it bird", "dusk"],
+        ),
+        (
+            "bird leads flock seven no",
+            [
+                "of each watches flock",
+                "turns a neighbours dusk",
+                "starlings flock leads seven",
+            ],
+        ),
+        (
+            "watches it bird turns seven",
+            ["flock leads", "of", "flock"],
+        ),
+        (
+            "its leads nearest turns of",
+            ["it", "each turns seven", "watches seven its bird"],
+        ),
+        (
+            "starlings bird dusk it each",
+            ["leads its", "neighbours leads bird", "a its leads"],
+        ),
+        (
+            "a watches leads seven it",
+            [
+                "flock it",
+                "each neighbours leads nearest",
+                "nearest a leads",
+            ],
+        ),
+        (
+            "a each turns it no",
+            ["it at nearest", "it each", "leads watches flock"],
+        ),
+        (
+            "turns leads bird starlings it",
+            [
+                "no it of",
+                "starlings neighbours leads at",
+                "no seven watches",
+            ],
+        ),
+        (
+            "of it each nearest starlings",
+            ["bird no watches flock", "neighbours", "it at"],
+        ),
+    ];
+    // Its choices with PyTorch, by the sum of log probabilities and by the sum for each character.
+    let (plain, by_length) = (
+        [0, 0, 2, 0, 0, 2, 0, 0, 0, 1, 0, 2],
+        [2, 1, 0, 1, 2, 2, 1, 2, 0, 2, 1, 0],
+    );
+    let generator = Generator::open(&fixture("gpt2"), &FLEX).unwrap();
+    let score = |gold: [usize; 12]| {
+        let each = asked
+            .iter()
+            .zip(gold)
+            .map(|((query, choices), gold)| Question {
+                query: (*query).to_owned(),
+                choices: choices.map(str::to_owned).to_vec(),
+                gold,
+            });
+        let questions: Vec<Question> = each.collect();
+        generator.choose(&questions, &mut |_| {}).unwrap()
+    };
+    assert_eq!(score(plain).right, 12);
+    assert_eq!(score(by_length).right_by_length, 12);
+    // The model takes 64 tokens.
+    let long = Question {
+        query: "A flock of starlings turns at dusk. ".repeat(40),
+        choices: vec!["Yes".to_owned(), "No".to_owned()],
+        gold: 0,
+    };
+    let found = generator.choose(&[long], &mut |_| {}).unwrap();
+    assert_eq!((found.questions, found.cut), (1, 1));
+}
+
+#[test]
+fn a_long_prompt_fills_all_positions() {
+    let generator = Generator::open(&fixture("gpt2"), &FLEX).unwrap();
+    let sampling = Sampling {
+        max_tokens: 8,
+        temperature: 0.0,
+        top_k: 0,
+        top_p: 1.0,
+        stop: Vec::new(),
+        seed: 1,
+    };
+    let next = |prompt: &str| {
+        let found = generator.generate(prompt, &sampling, &mut |_| {});
+        found.unwrap().text
+    };
+    // A digit is a token of its own, so the last 64 of them are what the model sees.
+    let digits: String = (0..150)
+        .map(|i| char::from(b'0' + (i * 7 % 10) as u8))
+        .collect();
+    assert_eq!(next(&digits), next(&digits[150 - 64..]));
+    assert_ne!(next(&digits), next(&digits[150 - 32..]));
+}
+
 /// A folder with a tokenizer, a chat template, and conversations about birds.
 fn chats() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -449,6 +564,26 @@ fn an_assistant_learns_its_answers_and_nothing_else() {
 }
 
 #[test]
+fn a_torn_first_line_does_not_hide_conversations() {
+    let dir = chats();
+    let config = CausalConfig {
+        on_bad_record: OnBadRecord::Skip,
+        ..of_chats(dir.path())
+    };
+    let whole = trainer(&config, 1).evaluate().unwrap();
+    let file = dir.path().join("chats.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{{\"messages\": [\n{text}")).unwrap();
+    let mut torn = trainer(&config, 1);
+    assert_eq!(torn.evaluate().unwrap(), whole);
+    let said = torn.data_reports()[0].take_untold().concat();
+    assert!(
+        said.contains("left out: ") && said.contains("line 1"),
+        "{said}"
+    );
+}
+
+#[test]
 fn conversations_that_cannot_be_trained_are_named_by_their_line() {
     let dir = chats();
     let refused = |change: &dyn Fn(&mut String), config: &CausalConfig| {
@@ -476,6 +611,19 @@ fn conversations_that_cannot_be_trained_are_named_by_their_line() {
     let line = refused(&|text| text.push_str("{\"messages\": \"x\"}\n"), &usual);
     assert!(
         line.contains("line 81: it is no list of messages"),
+        "{line}"
+    );
+    let line = refused(&|text| text.insert_str(0, "{\"messages\": []}\n"), &usual);
+    assert!(
+        line.contains("line 1: the conversation has no messages"),
+        "{line}"
+    );
+    let tools = |text: &mut String| {
+        *text = text.replacen("{\"messages\"", "{\"tools\": [1], \"messages\"", 1)
+    };
+    let line = refused(&tools, &usual);
+    assert!(
+        line.contains("line 1 ") && line.contains("`tools`"),
         "{line}"
     );
     let bytes = CausalConfig {

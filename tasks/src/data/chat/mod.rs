@@ -20,6 +20,8 @@ pub(crate) struct Chat {
     context: usize,
     read: AtomicU64,
     cut: AtomicU64,
+    /// Of those cut, how many the operator was told.
+    told: AtomicU64,
 }
 
 impl Chat {
@@ -30,6 +32,7 @@ impl Chat {
             context,
             read: AtomicU64::new(0),
             cut: AtomicU64::new(0),
+            told: AtomicU64::new(0),
         }
     }
 
@@ -44,8 +47,19 @@ impl Chat {
     /// Says why it cannot be trained.
     pub(crate) fn encode(&self, messages: Vec<Value>) -> Result<Vec<u32>, String> {
         let messages = checked(messages)?;
-        let (text, spoken) = self.spoken(&messages)?;
-        let (mut tokens, places) = self.tokens.encode_with_places(&text)?;
+        let (text, marked) = self.template.marked(&messages, false)?;
+        let (mut tokens, mut places) = self.tokens.encode_with_places(&text)?;
+        let all = tokens.len();
+        self.read.fetch_add(1, Ordering::Relaxed);
+        if all > self.context {
+            tokens.truncate(self.context);
+            places.truncate(self.context);
+            self.cut.fetch_add(1, Ordering::Relaxed);
+        }
+        let spoken = match self.template.is_marked {
+            true => marked,
+            false => self.spoken(&messages, &text, places.last().map_or(0, |place| place.end))?,
+        };
         for (token, place) in tokens.iter_mut().zip(places) {
             let says = |range: &Range<usize>| place.start < range.end && range.start < place.end;
             if !spoken.iter().any(says) {
@@ -54,12 +68,6 @@ impl Chat {
         }
         if let Some(first) = tokens.first_mut() {
             *first |= START | SEEN;
-        }
-        let all = tokens.len();
-        self.read.fetch_add(1, Ordering::Relaxed);
-        if all > self.context {
-            tokens.truncate(self.context);
-            self.cut.fetch_add(1, Ordering::Relaxed);
         }
         if tokens.iter().any(|token| token & SEEN == 0) {
             return Ok(tokens);
@@ -71,23 +79,31 @@ impl Chat {
                  conversation (raise `task.context`, or leave it out)"
             ));
         }
-        Err("the conversation has no answer of an assistant, which is what is trained (leave it out)".to_owned())
+        Err(
+            "the conversation has no answer of an assistant, which is what is trained (leave it out)"
+                .to_owned(),
+        )
     }
 
-    /// The text, and the bytes of it that an assistant says.
-    fn spoken(&self, messages: &[Value]) -> Result<(String, Vec<Range<usize>>), String> {
-        let (text, marked) = self.template.marked(messages, false)?;
-        if self.template.is_marked {
-            return Ok((text, marked));
-        }
-        let mut spoken = Vec::new();
+    /// The bytes of a text, of the first `end` of them, that an assistant says.
+    fn spoken(
+        &self,
+        messages: &[Value],
+        text: &str,
+        end: usize,
+    ) -> Result<Vec<Range<usize>>, String> {
+        let mut spoken: Vec<Range<usize>> = Vec::new();
         for (index, message) in messages.iter().enumerate() {
+            // What is behind the row's end needs no place, and finding it would cost the square of the turns.
+            if spoken.last().is_some_and(|last| last.end >= end) {
+                break;
+            }
             if role(message).as_deref() != Some("assistant") {
                 continue;
             }
             if index == 0 {
                 return Err(
-                    "the first message is the assistant's (put what it answers in front)"
+                    "the first message is the assistant's (put the one that it answers in front)"
                         .to_owned(),
                 );
             }
@@ -97,24 +113,27 @@ impl Chat {
                 let number = index + 1;
                 return Err(format!(
                     "the template writes message {number} otherwise once others follow, so its tokens cannot \
-                     be told (end the conversation there, or take a template with `{{% generation %}}`)"
+                     be told (write a conversation for each answer, which ends with it, or take a template \
+                     with `{{% generation %}}`)"
                 ));
             }
             spoken.push(before.len()..after.len());
         }
-        Ok((text, spoken))
+        Ok(spoken)
     }
 
-    /// A sentence about conversations that were cut, if some were.
-    pub(crate) fn cut(&self) -> Option<String> {
+    /// A sentence about conversations that were cut, if there are ten times as many as were told.
+    pub(super) fn untold_cut(&self) -> Option<String> {
         let [read, cut] = [&self.read, &self.cut].map(|count| count.load(Ordering::Relaxed));
+        if cut == 0 || cut < 10 * self.told.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.told.store(cut, Ordering::Relaxed);
         let context = self.context;
-        (cut > 0).then(|| {
-            format!(
-                "{cut} of {read} conversations have more tokens than `task.context` = {context}: their ends \
-                 are not trained (raise it to train them)"
-            )
-        })
+        Some(format!(
+            "{cut} of the first {read} conversations have more tokens than `task.context` = {context}: their \
+             ends are not trained (raise it to train them)"
+        ))
     }
 }
 

@@ -80,7 +80,13 @@ impl Template {
             (Err(error), _) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(ModelDirError::new(&own, error.to_string()));
             }
-            (Err(_), Some(found)) => (config, default_of(found)),
+            (Err(_), Some(found)) => match default_of(found) {
+                Some(text) => (config, text),
+                None => {
+                    let reason = "`chat_template` is neither a text nor a list with one that is called \"default\"";
+                    return Err(ModelDirError::new(&config, reason));
+                }
+            },
             (Err(_), None) => {
                 let reason = "there is no chat template, which conversations need (put chat_template.jinja \
                               into the folder of the tokenizer, or give text instead of conversations)";
@@ -142,8 +148,20 @@ impl Template {
             messages => messages, tools => (), documents => (), add_generation_prompt => prompt,
             ..Value::from_pairs(special)
         };
+        if self.is_marked {
+            let read = serde_json::to_string(messages).map_err(|error| error.to_string())?;
+            if read.contains(MARKS) {
+                return Err(
+                    "a message has U+FDD0 or U+FDD1, which are no characters (remove them)"
+                        .to_owned(),
+                );
+            }
+        }
         let text = chat.render(context).map_err(|error| said(&error))?;
-        Ok(unmarked(&text))
+        Ok(match self.is_marked {
+            true => unmarked(&text),
+            false => (text, Vec::new()),
+        })
     }
 
     /// Gives templates a clock, which they do without otherwise: the day would be in the data.
@@ -154,15 +172,12 @@ impl Template {
 }
 
 /// The one of several templates that has no special use.
-fn default_of(value: &Json) -> String {
+fn default_of(value: &Json) -> Option<String> {
     let named = value.as_array().and_then(|all| {
         let is_default = |one: &&Json| one["name"] == "default";
         all.iter().find(is_default)?["template"].as_str()
     });
-    named
-        .or_else(|| value.as_str())
-        .unwrap_or_default()
-        .to_owned()
+    named.or_else(|| value.as_str()).map(str::to_owned)
 }
 
 /// An error in one line.

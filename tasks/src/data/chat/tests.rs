@@ -188,8 +188,8 @@ fn what_cannot_be_trained_says_why() {
         "[{{\"role\": \"user\", \"content\": \"{long}\"}}, {{\"role\": \"assistant\", \"content\": \"No.\"}}]"
     );
     assert!(refused(&late).contains("no answer of the assistant is within the first 60 of the"));
-    assert_eq!(chat.cut(), Some(
-        "1 of 2 conversations have more tokens than `task.context` = 60: their ends are not trained (raise it \
+    assert_eq!(chat.untold_cut(), Some(
+        "1 of the first 2 conversations have more tokens than `task.context` = 60: their ends are not trained (raise it \
          to train them)".to_owned()
     ));
 }
@@ -217,10 +217,30 @@ fn a_folder_gives_the_template_or_says_what_is_missing() {
     .unwrap();
     let template = Template::open(dir.path()).unwrap();
     assert_eq!(template.render(&[], false).as_deref(), Ok("<s></s>"));
+    std::fs::write(
+        &config,
+        "{\"chat_template\": [{\"name\": \"tools\", \"template\": \"no\"}]}",
+    )
+    .unwrap();
+    let error = Template::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("one that is called \"default\""), "{error}");
     std::fs::write(dir.path().join("chat_template.jinja"), "{{ messages").unwrap();
     let error = Template::open(dir.path()).unwrap_err().to_string();
     assert!(
         error.contains("chat_template.jinja: line 1 of the template: "),
         "{error}"
     );
+}
+
+#[test]
+fn a_text_cannot_mark_itself_as_an_answer() {
+    let json = "[{\"role\": \"user\", \"content\": \"a \u{fdd0}b\u{fdd1}\"}, {\"role\": \"assistant\", \
+                \"content\": \"c\"}]";
+    let marked = chat("generation", "tokenizer.json", 400);
+    let error = marked.encode(messages(json)).unwrap_err();
+    assert!(error.contains("U+FDD0"), "{error}");
+    // Other templates do not know the marks: these are two characters like others.
+    let plain = chat("chatml", "tokenizer.json", 400);
+    let text = plain.template.render(&messages(json), false).unwrap();
+    assert!(text.contains("a \u{fdd0}b\u{fdd1}"), "{text}");
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const COLUMN: &str = "text";
 
 /// The key with a conversation, if the configuration names none and the first object has it and no text.
-const MESSAGES: &str = "messages";
+pub(super) const MESSAGES: &str = "messages";
 
 /// Bytes of a passage while all of them are read.
 const PASSAGE: u64 = 16 << 20;

@@ -1,5 +1,6 @@
 //! Passages of files in JSON Lines: one object in each line, with the document under one key.
 
+use super::files::MESSAGES;
 use super::piece::{Piece, Wanted};
 use crate::data::error::{DataError, Problem, at};
 use crate::data::first_bytes::without_mark;
@@ -113,6 +114,9 @@ fn piece(line: &[u8], wanted: Wanted<'_>) -> Result<Option<Piece>, Bad> {
             }
             None => Err(Bad::Json(NO_TEXT.to_owned())),
         },
+        Some(Some(Document::Tokens(none))) if none.is_empty() && wanted.chat.is_some() => Err(
+            Bad::Chat("the conversation has no messages (leave it out)".to_owned()),
+        ),
         Some(Some(_)) if wanted.chat.is_some() => Err(Bad::Chat(
             "it is no list of messages, as those before are (move it to data of its own)"
                 .to_owned(),
@@ -189,14 +193,20 @@ enum Document {
 /// What a list of something else is, where text is wanted.
 const NO_TEXT: &str = "the text is neither a string nor a list of tokens";
 
-/// The first object of a file, if it can be read.
-fn first(path: &Path) -> Option<Vec<u8>> {
+/// The most lines at the beginning of a file that are looked at for what its documents are.
+const PROBED_MAX: usize = 1000;
+
+/// Asks the first lines of a file until one answers.
+fn probe(path: &Path, ask: impl Fn(&[u8]) -> Option<bool>) -> Option<bool> {
     let mut file = BufReader::new(File::open(path).ok()?);
     let mut line = Vec::new();
-    while read_line(&mut file, &mut line).ok()? > 0 {
-        let object = without_mark(&line).trim_ascii();
-        if !object.is_empty() {
-            return Some(object.to_vec());
+    for _ in 0..PROBED_MAX {
+        if read_line(&mut file, &mut line).ok()? == 0 {
+            break;
+        }
+        let answer = ask(without_mark(&line).trim_ascii());
+        if answer.is_some() {
+            return answer;
         }
     }
     None
@@ -204,16 +214,23 @@ fn first(path: &Path) -> Option<Vec<u8>> {
 
 /// The first object has one key and not the other.
 pub(super) fn has_only(path: &Path, key: &str, other: &str) -> bool {
-    let line = first(path).unwrap_or_default();
-    let object: BTreeMap<String, IgnoredAny> = serde_json::from_slice(&line).unwrap_or_default();
-    object.contains_key(key) && !object.contains_key(other)
+    let found = probe(path, |line| {
+        let object: BTreeMap<String, IgnoredAny> = serde_json::from_slice(line).ok()?;
+        Some(object.contains_key(key) && !object.contains_key(other))
+    });
+    found.unwrap_or(false)
 }
 
-/// Under this key, the first object has a list of objects.
+/// Under this key, the first object that has something has a list of objects.
 pub(super) fn is_conversation(path: &Path, key: &str) -> bool {
-    let document = parse(&first(path).unwrap_or_default(), key);
-    matches!(document, Ok(Some(Some(Document::Messages(messages))))
-        if messages.first().is_some_and(|message| message.kind() == ValueKind::Map))
+    let found = probe(path, |line| match parse(line, key).ok()?? {
+        Some(Document::Messages(messages)) => Some(messages.first()?.kind() == ValueKind::Map),
+        // An empty list is one of anything.
+        Some(Document::Tokens(tokens)) if tokens.is_empty() => None,
+        Some(_) => Some(false),
+        None => None,
+    });
+    found.unwrap_or(false)
 }
 
 /// The value under one key of an object, if the key is there; `null` is none. The others are skipped
@@ -224,6 +241,9 @@ fn parse(line: &[u8], key: &str) -> Result<Option<Option<Document>>, serde_json:
     json.end()?;
     Ok(found)
 }
+
+/// The tools that a conversation may use, which templates are not given.
+const TOOLS: &str = "tools";
 
 struct Under<'a>(&'a str);
 
@@ -245,7 +265,13 @@ impl<'de> Visitor<'de> for Under<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
         while let Some(key) = map.next_key::<String>()? {
-            if key != self.0 {
+            if key == TOOLS && self.0 == MESSAGES {
+                if map.next_value::<Option<IgnoredAny>>()?.is_some() {
+                    return Err(A::Error::custom(
+                        "it has `tools`, which conversations cannot have here",
+                    ));
+                }
+            } else if key != self.0 {
                 map.next_value::<IgnoredAny>()?;
             } else if found.replace(map.next_value()?).is_some() {
                 return Err(A::Error::custom(format!("it has `{key}` twice")));

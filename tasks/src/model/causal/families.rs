@@ -103,10 +103,11 @@ fn near(kind: &str, layers: usize, keys: &Keys<'_>) -> Result<Option<NearLayers>
     let used = match kind {
         "llama" => false,
         "qwen2" | "qwen3" => keys.flag_or("use_sliding_window", false)?,
-        // Null is none; without the key there is one.
-        _ => keys.get("sliding_window").is_some() || !keys.0.contains_key("sliding_window"),
+        _ => true,
     };
-    if !used {
+    // Null is none; without the key there is one.
+    let is_null = keys.get("sliding_window").is_none() && keys.0.contains_key("sliding_window");
+    if !used || is_null {
         return Ok(None);
     }
     let which = match (keys.get("layer_types"), kind) {
@@ -118,7 +119,10 @@ fn near(kind: &str, layers: usize, keys: &Keys<'_>) -> Result<Option<NearLayers>
             (1..=layers).map(|layer| layer % pattern != 0).collect()
         }
         (None, _) => {
-            let first = keys.size_or("max_window_layers", layers)?;
+            let first = match keys.get("max_window_layers") {
+                Some(value) if value.as_u64() == Some(0) => 0,
+                _ => keys.size_or("max_window_layers", layers)?,
+            };
             (0..layers).map(|layer| layer >= first).collect()
         }
     };

@@ -83,6 +83,11 @@ impl CausalLm {
         self.output().logits(&x)
     }
 
+    /// Adds tokens `[1, new]` to the cache.
+    pub(crate) fn take(&self, tokens: Tensor<2, Int>, cache: &mut Cache) {
+        let _ = self.through(&Row::whole(tokens), Some(cache), &mut Segments::whole());
+    }
+
     fn through(&self, row: &Row, cache: Option<&mut Cache>, segments: &mut Segments) -> Tensor<2> {
         match self {
             Self::Llama(model) => model.hidden(row, cache, segments),
