@@ -7,7 +7,7 @@ use crate::exit::Ended;
 use crate::out;
 use murmurate_tasks::{DeviceChoice, Generated, Generator, Sampling, Turn, read_questions};
 use serde_json::json;
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
 /// A device by its name, or the usual one.
@@ -61,7 +61,8 @@ fn turn(role: &str, content: &str) -> Turn {
 fn chat(generator: &Generator, sampling: &Sampling, mut turns: Vec<Turn>) -> anyhow::Result<()> {
     let ask = || {
         if io::stdin().is_terminal() {
-            eprint!("> ");
+            // A terminal that has gone shows no prompt.
+            let _ = write!(io::stderr(), "> ");
         }
     };
     ask();

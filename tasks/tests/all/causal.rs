@@ -376,67 +376,69 @@ fn a_text_longer_than_the_model_sees_goes_on() {
     );
 }
 
+/// Questions with three answers each.
+const ASKED: [(&str, [&str; 3]); 12] = [
+    (
+        "",
+        ["a", "bird no starlings each", "nearest watches it its"],
+    ),
+    ("no turns its bird dusk  ", ["of", "flock leads", "bird"]),
+    (
+        "watches its dusk each neighbours",
+        ["turns each flock a", "nearest dusk", "its leads dusk"],
+    ),
+    (
+        "watches each bird leads dusk",
+        ["it a", "at it bird", "dusk"],
+    ),
+    (
+        "bird leads flock seven no",
+        [
+            "of each watches flock",
+            "turns a neighbours dusk",
+            "starlings flock leads seven",
+        ],
+    ),
+    (
+        "watches it bird turns seven",
+        ["flock leads", "of", "flock"],
+    ),
+    (
+        "its leads nearest turns of",
+        ["it", "each turns seven", "watches seven its bird"],
+    ),
+    (
+        "starlings bird dusk it each",
+        ["leads its", "neighbours leads bird", "a its leads"],
+    ),
+    (
+        "a watches leads seven it",
+        [
+            "flock it",
+            "each neighbours leads nearest",
+            "nearest a leads",
+        ],
+    ),
+    (
+        "a each turns it no",
+        ["it at nearest", "it each", "leads watches flock"],
+    ),
+    (
+        "turns leads bird starlings it",
+        [
+            "no it of",
+            "starlings neighbours leads at",
+            "no seven watches",
+        ],
+    ),
+    (
+        "of it each nearest starlings",
+        ["bird no watches flock", "neighbours", "it at"],
+    ),
+];
+
 #[test]
 fn answers_are_those_that_the_evaluation_harness_chooses() {
-    let asked = [
-        (
-            "",
-            ["a", "bird no starlings each", "nearest watches it its"],
-        ),
-        ("no turns its bird dusk  ", ["of", "flock leads", "bird"]),
-        (
-            "watches its dusk each neighbours",
-            ["turns each flock a", "nearest dusk", "its leads dusk"],
-        ),
-        (
-            "watches each bird leads dusk",
-            ["it a", "at it bird", "dusk"],
-        ),
-        (
-            "bird leads flock seven no",
-            [
-                "of each watches flock",
-                "turns a neighbours dusk",
-                "starlings flock leads seven",
-            ],
-        ),
-        (
-            "watches it bird turns seven",
-            ["flock leads", "of", "flock"],
-        ),
-        (
-            "its leads nearest turns of",
-            ["it", "each turns seven", "watches seven its bird"],
-        ),
-        (
-            "starlings bird dusk it each",
-            ["leads its", "neighbours leads bird", "a its leads"],
-        ),
-        (
-            "a watches leads seven it",
-            [
-                "flock it",
-                "each neighbours leads nearest",
-                "nearest a leads",
-            ],
-        ),
-        (
-            "a each turns it no",
-            ["it at nearest", "it each", "leads watches flock"],
-        ),
-        (
-            "turns leads bird starlings it",
-            [
-                "no it of",
-                "starlings neighbours leads at",
-                "no seven watches",
-            ],
-        ),
-        (
-            "of it each nearest starlings",
-            ["bird no watches flock", "neighbours", "it at"],
-        ),
-    ];
     // Its choices with PyTorch, by the sum of log probabilities and by the sum for each character.
     let (plain, by_length) = (
         [0, 0, 2, 0, 0, 2, 0, 0, 0, 1, 0, 2],
@@ -444,7 +446,7 @@ fn answers_are_those_that_the_evaluation_harness_chooses() {
     );
     let generator = Generator::open(&fixture("gpt2"), &FLEX).unwrap();
     let score = |gold: [usize; 12]| {
-        let each = asked
+        let each = ASKED
             .iter()
             .zip(gold)
             .map(|((query, choices), gold)| Question {

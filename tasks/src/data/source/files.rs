@@ -15,9 +15,6 @@ use std::sync::Arc;
 /// The column or key with the text, if the configuration names none.
 const COLUMN: &str = "text";
 
-/// The key with a conversation, if the configuration names none and the first object has it and no text.
-pub(super) const MESSAGES: &str = "messages";
-
 /// Bytes of a passage while all of them are read.
 const PASSAGE: u64 = 16 << 20;
 
@@ -117,9 +114,9 @@ impl Source {
         };
         if source.format == Format::Json
             && column.is_none()
-            && json::has_only(&source.files[0], MESSAGES, COLUMN)
+            && json::has_only(&source.files[0], json::MESSAGES, COLUMN)
         {
-            MESSAGES.clone_into(&mut source.column);
+            json::MESSAGES.clone_into(&mut source.column);
         }
         for file in 0..source.files.len() {
             source.wholes.extend(source.wholes_of(file)?);

@@ -1,6 +1,5 @@
 //! Passages of files in JSON Lines: one object in each line, with the document under one key.
 
-use super::files::MESSAGES;
 use super::piece::{Piece, Wanted};
 use crate::data::error::{DataError, Problem, at};
 use crate::data::first_bytes::without_mark;
@@ -14,6 +13,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
+
+/// The key with a conversation, if the configuration names none and the first object has it and no text.
+pub(super) const MESSAGES: &str = "messages";
 
 /// The longest line: a file without line breaks must not fill the memory.
 const LINE_BYTES_MAX: u64 = 64 << 20;
