@@ -142,7 +142,11 @@ fn role(message: &Value) -> Option<String> {
     role.as_str().map(str::to_owned)
 }
 
-/// Messages without the keys that have no value, as `transformers` gives them to a template.
+/// Names under which messages have the thoughts of an assistant. Templates read the first two.
+const THOUGHTS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
+
+/// Messages as `transformers` gives them to a template: without the keys that have no value, and with the thoughts under
+/// both names.
 fn checked(messages: Vec<Value>) -> Result<Vec<Value>, String> {
     if messages.is_empty() {
         return Err("the conversation has no messages (leave it out)".to_owned());
@@ -155,10 +159,18 @@ fn checked(messages: Vec<Value>) -> Result<Vec<Value>, String> {
             ));
         }
         let keys = message.try_iter().map_err(|error| error.to_string())?;
-        let pairs = keys.filter_map(|key| {
-            let value = message.get_item(&key).ok()?;
-            (!value.is_none()).then_some((key, value))
-        });
+        let there = |key: &Value| {
+            let value = message.get_item(key).ok()?;
+            (!value.is_none() && !value.is_undefined()).then_some(value)
+        };
+        let mut pairs: Vec<(Value, Value)> = keys
+            .filter_map(|key| Some((key.clone(), there(&key)?)))
+            .collect();
+        if let Some(thoughts) = THOUGHTS.iter().find_map(|name| there(&Value::from(*name))) {
+            let has = |name: &str| there(&Value::from(name)).is_some();
+            let both = THOUGHTS[..2].iter().filter(|name| !has(name));
+            pairs.extend(both.map(|name| (Value::from(*name), thoughts.clone())));
+        }
         Ok(Value::from_pairs(pairs))
     });
     each.collect()

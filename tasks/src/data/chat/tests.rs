@@ -244,3 +244,20 @@ fn a_text_cannot_mark_itself_as_an_answer() {
     let text = plain.template.render(&messages(json), false).unwrap();
     assert!(text.contains("a \u{fdd0}b\u{fdd1}"), "{text}");
 }
+
+#[test]
+fn thoughts_have_both_names_that_templates_read() {
+    let text = "{% for m in messages %}{{ m.reasoning_content }}/{{ m.thinking }} {% endfor %}";
+    let template = Template::new(text, BTreeMap::new()).unwrap();
+    let said = |key: &str| {
+        let json = format!("[{{\"role\": \"assistant\", \"content\": null, \"{key}\": \"hm\"}}]");
+        template
+            .render(&checked(messages(&json)).unwrap(), false)
+            .unwrap()
+    };
+    assert_eq!(
+        ["reasoning_content", "thinking", "reasoning"].map(said),
+        ["hm/hm "; 3]
+    );
+    assert_eq!(said("other"), "/ ");
+}
