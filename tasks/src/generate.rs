@@ -53,6 +53,8 @@ pub struct Generated {
     pub tokens: usize,
     /// Why there are no more.
     pub ended: Ended,
+    /// Tokens at the beginning of the prompt that the model has no positions for, and does not see.
+    pub unseen: usize,
 }
 
 /// Why a text ended.
@@ -220,23 +222,27 @@ impl Generator {
             text: text.all,
             tokens: tokens.len() - begin,
             ended,
+            unseen: begin.saturating_sub(self.positions),
         })
     }
 
     /// Logits of the token after these and those in the cache.
     fn next(&self, tokens: &[u32], cache: &mut Cache) -> Vec<f32> {
-        let logits = self.model.next(self.row(tokens), cache);
+        let x = self.model.follow(self.row(tokens), cache);
+        let last = x.narrow(0, tokens.len() - 1, 1);
+        let logits = self.model.output().logits(&last);
         logits.into_data().iter::<f32>().collect()
     }
 
     /// Logits `[tokens, vocabulary]` of the token after each of these, which follow those in the cache.
     pub(crate) fn read(&self, tokens: &[u32], cache: &mut Cache) -> Tensor<2> {
-        self.model.read(self.row(tokens), cache)
+        let x = self.model.follow(self.row(tokens), cache);
+        self.model.output().logits(&x)
     }
 
     /// Adds these tokens to a cache.
     pub(crate) fn take(&self, tokens: &[u32], cache: &mut Cache) {
-        self.model.take(self.row(tokens), cache);
+        let _ = self.model.follow(self.row(tokens), cache);
     }
 
     fn row(&self, tokens: &[u32]) -> Tensor<2, Int> {
@@ -383,8 +389,9 @@ mod tests {
             let steps = std::iter::once(0..13).chain((13..20).map(|at| at..at + 1));
             for step in steps {
                 let last = step.end - 1;
-                let found = model.next(row(step), &mut cache);
-                let expected: Tensor<1> = whole.clone().narrow(0, last, 1).squeeze_dim(0);
+                let x = model.follow(row(step.clone()), &mut cache);
+                let found = model.output().logits(&x);
+                let expected = whole.clone().narrow(0, step.start, step.len());
                 let gap = (found - expected).abs().max().into_scalar::<f32>();
                 assert!(gap < 1e-5, "{name} at {last}: {gap}");
             }

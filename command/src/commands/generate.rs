@@ -101,7 +101,14 @@ fn shown(
         generated = Some(generate(each));
         written.and_then(|()| writeln!(out))
     })?;
-    Ok(generated.expect("the text was generated")?)
+    let generated = generated.expect("the text was generated")?;
+    if generated.unseen > 0 {
+        out::tell(format_args!(
+            "the first {} tokens of the prompt are not seen: it is longer than the model's sequences",
+            generated.unseen
+        ));
+    }
+    Ok(generated)
 }
 
 /// Asks a model the questions of a file.

@@ -4,8 +4,8 @@ use murmurate_strategies::Trainer;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::MemoryState;
 use murmurate_tasks::config::{
-    Architecture, CausalConfig, CausalModel, DataSource, FreshModel, LoraConfig, OnBadRecord,
-    TaskConfig,
+    Architecture, CausalConfig, CausalModel, DataSource, FreshModel, LanguageConfig, LoraConfig,
+    OnBadRecord, TaskConfig,
 };
 use murmurate_tasks::data::Shards;
 use murmurate_tasks::{
@@ -357,6 +357,8 @@ fn a_text_longer_than_the_model_sees_goes_on() {
         stop: Vec::new(),
         seed,
     };
+    let long = generator.generate(&"1".repeat(70), &sampling(1), &mut |_| {});
+    assert_eq!(long.unwrap().unseen, 6);
     // The model has 64 positions, and ends a text with a probability of about one in 60.
     let longest = (0..20).map(|seed| {
         let found = generator.generate("A flock", &sampling(seed), &mut |_| {});
@@ -626,6 +628,13 @@ fn conversations_that_cannot_be_trained_are_named_by_their_line() {
     let line = refused(&tools, &usual);
     assert!(
         line.contains("line 1 ") && line.contains("`tools`"),
+        "{line}"
+    );
+    let other = TaskConfig::LanguageModel(LanguageConfig::of(usual.data.clone()));
+    let built = build(&other, &InnerKind::sgd(0.1), &FLEX, 1, &Shards::whole());
+    let line = built.err().unwrap().to_string();
+    assert!(
+        line.contains("conversations need `task.kind` = \"causal-lm\""),
         "{line}"
     );
     let bytes = CausalConfig {

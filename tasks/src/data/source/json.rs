@@ -114,7 +114,7 @@ fn piece(line: &[u8], wanted: Wanted<'_>) -> Result<Option<Piece>, Bad> {
                 let tokens = chat.encode(messages).map_err(Bad::Chat)?;
                 Ok(Some(Piece::Tokens(tokens)))
             }
-            None => Err(Bad::Json(NO_TEXT.to_owned())),
+            None => Err(Bad::Chat(NO_CHAT.to_owned())),
         },
         Some(Some(Document::Tokens(none))) if none.is_empty() && wanted.chat.is_some() => Err(
             Bad::Chat("the conversation has no messages (leave it out)".to_owned()),
@@ -192,8 +192,9 @@ enum Document {
     Messages(Vec<Value>),
 }
 
-/// What a list of something else is, where text is wanted.
-const NO_TEXT: &str = "the text is neither a string nor a list of tokens";
+/// A list of something else, where text is wanted.
+const NO_CHAT: &str = "it is neither text nor a list of tokens (conversations need `task.kind` = \"causal-lm\" and \
+                       data of their own)";
 
 /// The most lines at the beginning of a file that are looked at for what its documents are.
 const PROBED_MAX: usize = 1000;

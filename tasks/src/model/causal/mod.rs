@@ -67,25 +67,10 @@ impl CausalLm {
         self.through(row, None, segments)
     }
 
-    /// Logits `[vocabulary]` of the token after these, which follow those in the cache and are added to it;
-    /// tokens: `[1, new]`.
-    pub(crate) fn next(&self, tokens: Tensor<2, Int>, cache: &mut Cache) -> Tensor<1> {
-        let [_, new] = tokens.dims();
-        let x = self.through(&Row::whole(tokens), Some(cache), &mut Segments::whole());
-        self.output()
-            .logits(&x.narrow(0, new - 1, 1))
-            .squeeze_dim(0)
-    }
-
-    /// Logits `[new, vocabulary]` after each of these tokens; the rest as [`CausalLm::next`].
-    pub(crate) fn read(&self, tokens: Tensor<2, Int>, cache: &mut Cache) -> Tensor<2> {
-        let x = self.through(&Row::whole(tokens), Some(cache), &mut Segments::whole());
-        self.output().logits(&x)
-    }
-
-    /// Adds tokens `[1, new]` to the cache.
-    pub(crate) fn take(&self, tokens: Tensor<2, Int>, cache: &mut Cache) {
-        let _ = self.through(&Row::whole(tokens), Some(cache), &mut Segments::whole());
+    /// Activations `[new, width]`, as [`CausalLm::hidden`], of tokens `[1, new]` that follow those in the cache and are
+    /// added to it.
+    pub(crate) fn follow(&self, tokens: Tensor<2, Int>, cache: &mut Cache) -> Tensor<2> {
+        self.through(&Row::whole(tokens), Some(cache), &mut Segments::whole())
     }
 
     fn through(&self, row: &Row, cache: Option<&mut Cache>, segments: &mut Segments) -> Tensor<2> {
