@@ -23,12 +23,6 @@ pub(crate) const DIMENSIONS_MAX: usize = 64;
 /// Values of all tensors: their bytes, twice, must fit a file offset with room to spare.
 pub(crate) const VALUES_MAX: u64 = 1 << 40;
 
-/// Named numbers of one evaluation: each is a line of the page and a series of metrics.
-pub(crate) const NAMED_MAX: usize = 16;
-
-/// Characters of the name of such a number: a label of metrics, and a line of the page.
-pub(crate) const SCORE_NAME_MAX: usize = 64;
-
 /// Samples of one inner step. Sums of them over a run stay far below 2^64.
 pub(crate) const SAMPLES_MAX: u64 = 1 << 32;
 

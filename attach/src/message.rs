@@ -1,8 +1,8 @@
 //! The messages of a session. They are JSON, because both sides must be easy to debug and the values
 //! travel in the memory file.
 
-use crate::named::Said;
 use crate::terms::{Mode, Shard};
+use murmurate_strategies::Said;
 use serde::{Deserialize, Serialize};
 
 /// A tensor as the trainer describes it.

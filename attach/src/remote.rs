@@ -18,13 +18,14 @@ use crate::limits::{STATE_AT_CUT_BYTES_MAX, UNCHANGED_MAX, UNCHANGED_TOLD};
 use crate::link::Link;
 use crate::memory::Memory;
 use crate::message::{FromTrainer, Hello, ToTrainer};
-use crate::named::{NamedScores, Said};
 use crate::pace::Pace;
 use crate::state::State;
 use crate::terms::{Shard, Terms};
 use murmurate_protocol::{Evaluation, InnerStep, Participants, Round};
 use murmurate_strategies::state::{StateError, StateSink, StateSource, number};
-use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use murmurate_strategies::{
+    Layout, NamedScores, Proceed, Said, StepControl, TrainError, TrainReport, Trainer,
+};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,11 +106,6 @@ impl RemoteTrainer {
     /// A trainer that can evaluate is attached.
     pub fn evaluates(&self) -> bool {
         self.session.as_ref().is_some_and(|s| s.hello.evaluate)
-    }
-
-    /// The named numbers of its last evaluation, and of the other ranks of its island.
-    pub fn named_scores(&self) -> NamedScores {
-        self.shared.named.clone()
     }
 
     fn is_leaving(&self) -> bool {
@@ -375,6 +371,10 @@ impl Trainer for RemoteTrainer {
             (self.terms.notes)(&line);
         }
         Ok(evaluation)
+    }
+
+    fn named_scores(&self) -> NamedScores {
+        self.shared.named.clone()
     }
 
     fn finish(&mut self, agreed: &[f32]) {

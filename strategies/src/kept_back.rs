@@ -8,7 +8,7 @@
 use crate::inner::{StepRule, fits};
 use crate::state::{StateError, StateSink, StateSource, finite};
 use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
-use crate::{DataReport, Layout, TensorSpec};
+use crate::{DataReport, Layout, NamedScores, TensorSpec};
 use murmurate_protocol::wire::{decode_value, encode_value};
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use std::ops::Range;
@@ -231,6 +231,10 @@ impl Trainer for KeptBack {
 
     fn data_reports(&self) -> Vec<Arc<DataReport>> {
         self.inner.data_reports()
+    }
+
+    fn named_scores(&self) -> NamedScores {
+        self.inner.named_scores()
     }
 
     fn batch(&self) -> u64 {

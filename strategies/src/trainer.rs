@@ -1,10 +1,9 @@
 //! The trainer takes inner steps. `tasks` implements it with burn, [`toy`](crate::toy) in plain
 //! Rust.
 
-use crate::DataReport;
-use crate::Layout;
 use crate::inner::StepRule;
 use crate::state::{StateError, StateSink, StateSource};
+use crate::{DataReport, Layout, NamedScores};
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use std::ops::Range;
 use std::sync::Arc;
@@ -134,6 +133,12 @@ pub trait Trainer: Send {
     /// Reports on its data, for other threads: at most one for each rank.
     fn data_reports(&self) -> Vec<Arc<DataReport>> {
         Vec::new()
+    }
+
+    /// What [`Trainer::evaluate`] measures beside loss and accuracy, for other threads. An island has the numbers of
+    /// its first rank.
+    fn named_scores(&self) -> NamedScores {
+        NamedScores::default()
     }
 
     /// Samples of one inner step.

@@ -1,8 +1,10 @@
 //! Multiple choice: which of some answers a language model finds the most likely.
 
-use crate::generate::Generator;
-use crate::model::{Cache, ModelDirError};
+use crate::data::Tokens;
+use crate::generate::{Generator, row};
+use crate::model::{Cache, CausalLm, ModelDirError};
 use crate::{TaskError, loss};
+use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -90,11 +92,93 @@ pub fn read_questions(path: &Path) -> Result<Vec<Question>, TaskError> {
     }
 }
 
-impl Generator {
-    /// Asks a model questions. Calls `f` with the number of those asked.
+/// Questions as the tokens of one model.
+pub(crate) struct Choices {
+    questions: Vec<Asked>,
+    /// The longest sequence of the model.
+    positions: usize,
+}
+
+struct Asked {
+    context: Vec<u32>,
+    /// The tokens of each answer, and its characters.
+    answers: Vec<(Vec<u32>, usize)>,
+    gold: usize,
+}
+
+impl Choices {
+    /// `begin` is what a text begins with where the tokenizer puts nothing there.
     ///
-    /// **Source:** the division of text and the two measures: the language model evaluation harness of EleutherAI,
-    /// `lm_eval/api/model.py` and `task.py`.
+    /// **Source:** the division of text: the language model evaluation harness of EleutherAI, `lm_eval/api/model.py`.
+    ///
+    /// # Errors
+    /// If the tokenizer fails, or an answer has no token of its own.
+    pub(crate) fn new(
+        questions: &[Question],
+        (tokens, begin): (&Tokens, Option<u32>),
+        positions: usize,
+    ) -> Result<Self, String> {
+        let asked = (1..).zip(questions).map(|(number, question)| {
+            let asked = asked(question, tokens, begin);
+            asked.map_err(|reason| format!("question {number}: {reason}"))
+        });
+        Ok(Self {
+            questions: asked.collect::<Result<_, _>>()?,
+            positions,
+        })
+    }
+
+    /// Asks a model. Calls `f` with the number of questions asked.
+    ///
+    /// **Source:** the two measures: the same harness, `lm_eval/api/task.py`.
+    pub(crate) fn ask(
+        &self,
+        model: &CausalLm,
+        device: &Device,
+        f: &mut dyn FnMut(usize),
+    ) -> ChoiceScore {
+        let mut score = ChoiceScore::default();
+        for question in &self.questions {
+            let (context, mut shared) = (&question.context, Cache::default());
+            if (2..=self.positions).contains(&context.len()) {
+                let _ = model.follow(row(&context[..context.len() - 1], device), &mut shared);
+            }
+            let (mut sums, mut cut) = (Vec::new(), false);
+            for (answer, _) in &question.answers {
+                let all = [context, &answer[..answer.len() - 1]].concat();
+                let shortened = all.len() > self.positions;
+                let (seen, mut cache) = match shortened {
+                    true => (&all[all.len() - self.positions..], Cache::default()),
+                    false => (&all[context.len() - 1..], shared.clone()),
+                };
+                let x = model.follow(row(seen, device), &mut cache);
+                cut |= shortened;
+                sums.push(log_likelihood(model.output().logits(&x), answer));
+            }
+            score.questions += 1;
+            score.cut += usize::from(cut);
+            score.right += usize::from(largest(&sums) == question.gold);
+            let by_length = sums.iter().zip(&question.answers);
+            let by_length = by_length.map(|(sum, (_, characters))| sum / *characters as f64);
+            score.right_by_length +=
+                usize::from(largest(&by_length.collect::<Vec<_>>()) == question.gold);
+            f(score.questions);
+        }
+        score
+    }
+}
+
+impl ChoiceScore {
+    /// The share of questions that are answered rightly, by either measure, with the harness's names.
+    pub fn shares(&self) -> [(&'static str, f64); 2] {
+        let of = self.questions.max(1) as f64;
+        [("acc", self.right), ("acc_norm", self.right_by_length)]
+            .map(|(name, right)| (name, right as f64 / of))
+    }
+}
+
+impl Generator {
+    /// Asks the model questions. Calls `f` with the number of those asked.
     ///
     /// # Errors
     /// If the tokenizer fails, or an answer has no token of its own.
@@ -103,65 +187,45 @@ impl Generator {
         questions: &[Question],
         f: &mut dyn FnMut(usize),
     ) -> Result<ChoiceScore, TaskError> {
-        let mut score = ChoiceScore::default();
-        for question in questions {
-            // Spaces before an answer are its own, because tokens begin with them.
-            let text = question.query.trim_end();
-            let spaces = &question.query[text.len()..];
-            let context = self.encode_or_begin(text).map_err(|error| {
-                TaskError::Own(format!("question {}: {error}", score.questions + 1))
-            })?;
-            let (mut sums, mut cut) = (Vec::new(), false);
-            let mut shared = Cache::default();
-            if (2..=self.positions()).contains(&context.len()) {
-                self.take(&context[..context.len() - 1], &mut shared);
-            }
-            for choice in &question.choices {
-                let whole = format!("{text}{spaces}{DELIMITER}{choice}");
-                // Without a text, the context is a token that the answer's text does not have.
-                let (whole, begin) = match text.is_empty() {
-                    true => (self.encode(&whole)?, 0),
-                    false => (self.encode_or_begin(&whole)?, context.len()),
-                };
-                let answer = whole.get(begin..).unwrap_or_default();
-                if answer.is_empty() {
-                    return Err(TaskError::Own(format!(
-                        "the answer {choice:?} to {:?} has no token of its own (write it otherwise)",
-                        question.query
-                    )));
-                }
-                let (sum, shortened) = self.log_likelihood(&context, answer, &shared);
-                cut |= shortened;
-                sums.push(sum);
-            }
-            score.questions += 1;
-            score.cut += usize::from(cut);
-            score.right += usize::from(largest(&sums) == question.gold);
-            let by_length = sums.iter().zip(&question.choices);
-            let by_length = by_length.map(|(sum, choice)| sum / choice.chars().count() as f64);
-            score.right_by_length +=
-                usize::from(largest(&by_length.collect::<Vec<_>>()) == question.gold);
-            f(score.questions);
-        }
-        Ok(score)
+        let asked = Choices::new(questions, self.tokens(), self.positions());
+        let (model, device) = self.model();
+        Ok(asked.map_err(TaskError::Own)?.ask(model, device, f))
     }
+}
 
-    /// The sum of the log probabilities of an answer's tokens behind a context, all but whose last token a cache
-    /// has; and whether the beginning was left out because the model takes less.
-    fn log_likelihood(&self, context: &[u32], answer: &[u32], shared: &Cache) -> (f64, bool) {
-        let all = [context, &answer[..answer.len() - 1]].concat();
-        let cut = all.len() > self.positions();
-        let logits = if cut {
-            self.read(&all[all.len() - self.positions()..], &mut Cache::default())
-        } else {
-            self.read(&all[context.len() - 1..], &mut shared.clone())
+fn asked(question: &Question, tokens: &Tokens, begin: Option<u32>) -> Result<Asked, String> {
+    // Spaces before an answer are its own, because tokens begin with them.
+    let text = question.query.trim_end();
+    let spaces = &question.query[text.len()..];
+    let context = tokens.encode_or_begin(text, begin)?;
+    let answers = question.choices.iter().map(|choice| {
+        let whole = format!("{text}{spaces}{DELIMITER}{choice}");
+        // Without a text, the context is a token that the answer's text does not have.
+        let (whole, behind) = match text.is_empty() {
+            true => (tokens.encode(&whole)?, 0),
+            false => (tokens.encode_or_begin(&whole, begin)?, context.len()),
         };
-        let rows = logits.dims()[0];
-        // Of an answer longer than the model's sequences, its end counts.
-        let answer = &answer[answer.len() - answer.len().min(rows)..];
-        let logits = logits.narrow(0, rows - answer.len(), answer.len());
-        (-loss::sum_of(logits, answer), cut)
-    }
+        match whole.get(behind..).unwrap_or_default() {
+            [] => Err(format!(
+                "the answer {choice:?} has no token of its own (write it otherwise)"
+            )),
+            answer => Ok((answer.to_vec(), choice.chars().count())),
+        }
+    });
+    Ok(Asked {
+        answers: answers.collect::<Result<_, _>>()?,
+        gold: question.gold,
+        context,
+    })
+}
+
+/// The sum of the log probabilities of an answer's tokens, by the logits in front of each. Of an answer longer than
+/// the model's sequences, its end counts.
+fn log_likelihood(logits: Tensor<2>, answer: &[u32]) -> f64 {
+    let rows = logits.dims()[0];
+    let answer = &answer[answer.len() - answer.len().min(rows)..];
+    let logits = logits.narrow(0, rows - answer.len(), answer.len());
+    -loss::sum_of(logits, answer)
 }
 
 /// The first of the largest.

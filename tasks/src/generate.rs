@@ -120,26 +120,19 @@ impl Generator {
         sampling: &Sampling,
         f: &mut dyn FnMut(&str),
     ) -> Result<Generated, TaskError> {
-        self.follow(self.encode_or_begin(prompt)?, sampling, f)
+        let (tokens, begin) = self.tokens();
+        let tokens = tokens.encode_or_begin(prompt, begin);
+        self.follow(tokens.map_err(TaskError::Own)?, sampling, f)
     }
 
-    /// The tokens of a text, with those that the tokenizer puts around one, such as the first of a Gemma. Of none,
-    /// the token that ends a text, after which models begin one.
-    pub(crate) fn encode_or_begin(&self, text: &str) -> Result<Vec<u32>, TaskError> {
-        let encoded = self.tokens.encode_special(text);
-        let mut tokens = encoded.map_err(|e| self.wrong(e))?;
-        if tokens.is_empty() {
-            tokens.extend(self.ends.first());
-        }
-        match tokens.is_empty() {
-            true => Err(TaskError::Own("give some text to continue".to_owned())),
-            false => Ok(tokens),
-        }
+    /// The tokenizer, and the token that ends a text, after which models begin one.
+    pub(crate) fn tokens(&self) -> (&Tokens, Option<u32>) {
+        (&self.tokens, self.ends.first().copied())
     }
 
-    /// The tokens of a text.
-    pub(crate) fn encode(&self, text: &str) -> Result<Vec<u32>, TaskError> {
-        Ok(self.tokens.encode(text).map_err(|e| self.wrong(e))?)
+    /// The model and its device.
+    pub(crate) const fn model(&self) -> (&CausalLm, &Device) {
+        (&self.model, &self.device)
     }
 
     /// The longest sequence of the model.
@@ -228,28 +221,18 @@ impl Generator {
 
     /// Logits of the token after these and those in the cache.
     fn next(&self, tokens: &[u32], cache: &mut Cache) -> Vec<f32> {
-        let x = self.model.follow(self.row(tokens), cache);
+        let x = self.model.follow(row(tokens, &self.device), cache);
         let last = x.narrow(0, tokens.len() - 1, 1);
         let logits = self.model.output().logits(&last);
         logits.into_data().iter::<f32>().collect()
     }
+}
 
-    /// Logits `[tokens, vocabulary]` of the token after each of these, which follow those in the cache.
-    pub(crate) fn read(&self, tokens: &[u32], cache: &mut Cache) -> Tensor<2> {
-        let x = self.model.follow(self.row(tokens), cache);
-        self.model.output().logits(&x)
-    }
-
-    /// Adds these tokens to a cache.
-    pub(crate) fn take(&self, tokens: &[u32], cache: &mut Cache) {
-        let _ = self.model.follow(self.row(tokens), cache);
-    }
-
-    fn row(&self, tokens: &[u32]) -> Tensor<2, Int> {
-        let ids: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
-        let shape = [1, ids.len()];
-        Tensor::from_data(TensorData::new(ids, shape), &self.device)
-    }
+/// Tokens as a batch of one row.
+pub(crate) fn row(tokens: &[u32], device: &Device) -> Tensor<2, Int> {
+    let ids: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
+    let shape = [1, ids.len()];
+    Tensor::from_data(TensorData::new(ids, shape), device)
 }
 
 /// A text that grows, and how much of it was shown.

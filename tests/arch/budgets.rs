@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines of each crate before its tests.
 const LINES: [(&str, usize); 14] = [
-    ("attach", 3310),
+    ("attach", 3250),
     ("bench", 4050),
     ("command", 5600),
     ("net", 10_570),
@@ -16,9 +16,9 @@ const LINES: [(&str, usize); 14] = [
     ("otlp", 630),
     ("protocol", 42_380),
     ("sim", 12_420),
-    ("strategies", 38_230),
+    ("strategies", 38_310),
     ("survey", 2380),
-    ("tasks", 17_430),
+    ("tasks", 17_520),
     ("top", 3220),
     ("trust", 2030),
     ("xtask", 3000),

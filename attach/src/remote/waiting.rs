@@ -8,11 +8,10 @@ use crate::gathering::Gathering;
 use crate::group::Group;
 use crate::link::Lost;
 use crate::memory::Memory;
-use crate::named::NamedScores;
 use crate::state::State;
 use crate::supervisor::Supervisor;
 use crate::terms::Terms;
-use murmurate_strategies::Layout;
+use murmurate_strategies::{Layout, NamedScores};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -74,7 +73,7 @@ impl Waiting {
     ) -> Result<RemoteTrainer, AttachError> {
         let gathering = Arc::clone(&first.shared.gathering);
         let mut shared = Shared::new(first.shared.layout.clone(), gathering)?;
-        shared.named = first.named_scores();
+        shared.named = first.shared.named.clone();
         Ok(RemoteTrainer::new(self, shared, None, group))
     }
 

@@ -1,6 +1,7 @@
 //! A trainer in plain Rust: what the Python package does, step by step, so that tests can stop anywhere.
 
-use murmurate_attach::{FromTrainer, Hello, Said, TensorClaim, ToTrainer, Welcome};
+use murmurate_attach::{FromTrainer, Hello, TensorClaim, ToTrainer, Welcome};
+use murmurate_strategies::Said;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::collections::VecDeque;
 use std::fs::File;

@@ -121,11 +121,10 @@ pub(super) fn choices(args: &EvalArgs, model: &Path, file: &Path) -> anyhow::Res
     )?;
     let score = generator.choose(&questions, &mut |asked| bar.set_position(asked as u64))?;
     bar.finish_and_clear();
-    let all = score.questions as f64;
-    let share = |right: usize| right as f64 / all;
+    let others = (score.questions as f64 - 1.0).max(1.0);
     // Of a share of independent questions.
-    let error = |share: f64| (share * (1.0 - share) / (all - 1.0).max(1.0)).sqrt();
-    let (plain, by_length) = (share(score.right), share(score.right_by_length));
+    let error = |share: f64| (share * (1.0 - share) / others).sqrt();
+    let [(_, plain), (_, by_length)] = score.shares();
     if args.json {
         return out::line(json!({
             "model": model,

@@ -13,10 +13,11 @@ use super::{About, Claims, ControlStatus, LinkStatus, Memory, RoundStatus, Traff
 use crate::directive::CONFIGURED;
 use crate::net::{NatReport, Path, SeenVitals};
 use crate::store::Progress;
-use murmurate_attach::{NamedScores, Trouble};
+use murmurate_attach::Trouble;
 use murmurate_protocol::{
     Branch, Digest, Evaluation, Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting,
 };
+use murmurate_strategies::NamedScores;
 use murmurate_trust::Refusal;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -71,7 +71,7 @@ impl Setup {
         let (supervisor, evaluates) = (made.supervisor, made.evaluates);
         let trainer = strategy.trainer(made.trainer)?;
         let layout = Arc::new(trainer.layout().clone());
-        let (frozen, pool) = (trainer.frozen(), trainer.pool());
+        let (frozen, pool, named) = (trainer.frozen(), trainer.pool(), trainer.named_scores());
         let plan_of = |rounds| plan(config, &layout, frozen, rounds);
         let plan = plan_of(run.rounds)?;
         let expected = Expected {
@@ -103,7 +103,7 @@ impl Setup {
         let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
         let mut observer = Observer::new(about, manifest.map(|it| it.progress).unwrap_or_default());
         observer.trouble = supervisor.as_ref().map(Supervisor::trouble);
-        observer.named = made.named;
+        observer.named = named;
         let signed = snapshot.iter().filter(|_| plan.agreement.signs());
         signed.for_each(|it| misses(&mut observer, clock, peer, &it.seats));
         let other = other_identity(&store, checkpoint.as_ref());

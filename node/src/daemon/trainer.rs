@@ -3,7 +3,7 @@
 use super::DaemonError;
 use crate::config::Config;
 use crate::progress::{LogMode, Printer};
-use murmurate_attach::{AttachError, Mode, NamedScores, Notes, Supervisor, Terms, Waiting};
+use murmurate_attach::{AttachError, Mode, Notes, Supervisor, Terms, Waiting};
 use murmurate_protocol::Contribution;
 use murmurate_strategies::{Island, Rank, Trainer};
 use murmurate_tasks::data::ShardKind;
@@ -21,8 +21,6 @@ pub(super) struct Made {
     pub(super) trainer: Box<dyn Trainer>,
     pub(super) supervisor: Option<Supervisor>,
     pub(super) evaluates: bool,
-    /// What an attached loop measures beside loss and accuracy.
-    pub(super) named: NamedScores,
 }
 
 impl Made {
@@ -32,7 +30,6 @@ impl Made {
             trainer,
             supervisor: None,
             evaluates: true,
-            named: NamedScores::default(),
         }
     }
 }
@@ -101,7 +98,7 @@ pub(super) fn attached(
     let cancelled = || interrupted.load(Ordering::Relaxed);
     let others = doors.split_off(1);
     let first = doors.remove(0).wait(supervisor.as_ref(), &cancelled)?;
-    let (evaluates, named) = (first.evaluates(), first.named_scores());
+    let evaluates = first.evaluates();
     if !evaluates {
         notes("the model is not evaluated: attach(evaluate=...) was not given");
     }
@@ -119,7 +116,6 @@ pub(super) fn attached(
     };
     Ok(Made {
         evaluates,
-        named,
         trainer,
         supervisor,
     })

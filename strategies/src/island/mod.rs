@@ -18,7 +18,9 @@ mod rank;
 pub use rank::{RANKS_MAX, Rank};
 
 use crate::state::{StateError, StateSink, StateSource};
-use crate::{DataReport, Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use crate::{
+    DataReport, Layout, NamedScores, Proceed, StepControl, TrainError, TrainReport, Trainer,
+};
 use control::{OfRank, Shared};
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use names::{RANKS, SinkOf, SourceOf, read_count};
@@ -272,6 +274,10 @@ impl Trainer for Island {
     fn data_reports(&self) -> Vec<Arc<DataReport>> {
         let ranks = self.ranks.iter();
         ranks.flat_map(|rank| rank.data_reports()).collect()
+    }
+
+    fn named_scores(&self) -> NamedScores {
+        self.ranks[0].named_scores()
     }
 
     fn batch(&self) -> u64 {

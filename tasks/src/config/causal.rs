@@ -36,6 +36,9 @@ settings! {
         batch: u32 = 16,
         /// Batches of one inner step, whose gradients are averaged.
         accumulate: u32 = 1,
+        /// Questions that each evaluation asks, as `murmurate eval --choices` does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        choices: Option<String> = None,
         /// Activations of a block are computed again in the backward pass instead of kept.
         #[serde(skip_serializing_if = "is_false")]
         recompute: bool = false,

@@ -69,6 +69,7 @@ keys! {
     patience_s: f64,
     data: DataSource,
     column: String,
+    choices: String,
     recompute: bool,
     held_out: f64,
     on_bad_record: OnBadRecord,

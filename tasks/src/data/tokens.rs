@@ -102,17 +102,27 @@ impl Tokens {
         }
     }
 
-    /// The tokens of a text, with those that the tokenizer's post-processor puts around it.
+    /// The tokens of a text, with those that the tokenizer's post-processor puts around one, such as the first of a
+    /// Gemma. Of none, `begin`, after which models begin a text.
     ///
     /// # Errors
-    /// As [`Tokens::encode`].
-    pub(crate) fn encode_special(&self, text: &str) -> Result<Vec<u32>, String> {
-        match self {
-            Self::Bytes => self.encode(text),
+    /// As [`Tokens::encode`], and where there is no token.
+    pub(crate) fn encode_or_begin(
+        &self,
+        text: &str,
+        begin: Option<u32>,
+    ) -> Result<Vec<u32>, String> {
+        let tokens = match self {
+            Self::Bytes => self.encode(text)?,
             Self::File(tokenizer) => {
                 let encoded = tokenizer.encode_fast(text, true);
-                Ok(encoded.map_err(|e| e.to_string())?.get_ids().to_vec())
+                encoded.map_err(|e| e.to_string())?.get_ids().to_vec()
             }
+        };
+        match begin {
+            _ if !tokens.is_empty() => Ok(tokens),
+            Some(begin) => Ok(vec![begin]),
+            None => Err("give some text to continue".to_owned()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::windows::{Held, Windows};
 use super::{Score, Task};
+use crate::choices::{ChoiceScore, Choices, read_questions};
 use crate::config::{
     Architecture, BYTES, CausalConfig, CausalModel, ConfigError, FreshModel, NO_TEXT,
 };
@@ -58,6 +59,7 @@ pub struct CausalTask {
     clip_norm: Option<f64>,
     recompute: bool,
     smoothing: f64,
+    choices: Option<Choices>,
     bad: BadRecords,
 }
 
@@ -201,6 +203,13 @@ pub(crate) fn reading<'a>(
     })
 }
 
+/// The questions of a file, for the model of a plan.
+fn choices(file: &Path, plan: &CausalPlan, tokens: &Tokens) -> Result<Choices, TaskError> {
+    let questions = read_questions(file)?;
+    let choices = Choices::new(&questions, (tokens, plan.end), plan.shape.positions);
+    Ok(choices.map_err(|reason| ModelDirError::new(file, reason))?)
+}
+
 impl CausalTask {
     /// Reads model sizes and text: all of a shard if it is small, otherwise only the held-out part.
     ///
@@ -214,6 +223,10 @@ impl CausalTask {
         if let Some(dropout) = plan.start.as_deref().and_then(dropout_of) {
             bad.report().say(dropout);
         }
+        let choices = match &config.choices {
+            Some(file) => Some(choices(Path::new(file), &plan, &tokens)?),
+            None => None,
+        };
         let reading = reading(config, &plan, tokens, bad.clone())?;
         let (feed, tokens, step) = Feed::new(reading, shards, seed, window, batch)?;
         let context = plan.context;
@@ -230,6 +243,7 @@ impl CausalTask {
             clip_norm: config.clip_norm,
             recompute: config.recompute,
             smoothing: config.label_smoothing,
+            choices,
             bad,
         })
     }
@@ -310,6 +324,11 @@ impl Task for CausalTask {
 
     fn held_batches(&self) -> usize {
         self.held.batches(self.held_batch())
+    }
+
+    fn ask(&self, model: &CausalLm, device: &Device) -> Option<ChoiceScore> {
+        let choices = self.choices.as_ref()?;
+        Some(choices.ask(model, device, &mut |_| {}))
     }
 
     fn score(

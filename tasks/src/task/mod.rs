@@ -15,6 +15,7 @@ pub(crate) use language::shape;
 pub use tabular::{TabularTask, Wanted};
 pub use windows::Windows;
 
+use crate::choices::ChoiceScore;
 use crate::data::Dataset;
 use crate::rng;
 use crate::{Segments, TaskError};
@@ -132,6 +133,12 @@ pub trait Task: Send {
 
     /// Number of batches of held-out data.
     fn held_batches(&self) -> usize;
+
+    /// Asks the model the questions of the task, if it has some. The model is as for [`Task::score`].
+    fn ask(&self, model: &Self::Model, device: &Device) -> Option<ChoiceScore> {
+        let _ = (model, device);
+        None
+    }
 
     /// Scores one batch of held-out data. The model is on `device` and does not record gradients.
     ///

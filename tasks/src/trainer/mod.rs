@@ -18,7 +18,7 @@ use inner::Inner;
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::{StateError, StateSink, StateSource, number};
-use murmurate_strategies::{DataReport, Gate, Layout, Proceed};
+use murmurate_strategies::{DataReport, Gate, Layout, NamedScores, Proceed};
 use murmurate_strategies::{StepControl, TrainError, TrainReport, Trainer};
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,6 +42,7 @@ pub struct BurnTrainer<T: Task> {
     batches: u64,
     /// A forward pass that began before its gradients were asked for.
     begun: Option<Begun>,
+    named: NamedScores,
     /// A record of the data that could not be read.
     met: Met,
     /// The host can access the device's memory.
@@ -79,6 +80,7 @@ impl<T: Task> BurnTrainer<T> {
             inner: None,
             batches: 0,
             begun: None,
+            named: NamedScores::default(),
             met: Met::default(),
             in_place,
         };
@@ -212,6 +214,10 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         self.task.dataset().map_or(0, Dataset::finished_blocks)
     }
 
+    fn named_scores(&self) -> NamedScores {
+        self.named.clone()
+    }
+
     fn data_reports(&self) -> Vec<Arc<DataReport>> {
         self.task.data_report().into_iter().collect()
     }
@@ -327,6 +333,12 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         }
         let of = samples as f64;
         let share = |right: Option<u64>| right.map(|right| right as f64 / of);
+        if let Some(score) = self.task.ask(&model, &device) {
+            let named = score
+                .shares()
+                .map(|(name, share)| (name.to_owned(), Some(share)));
+            self.named.take(named.into());
+        }
         Ok(Evaluation {
             loss: loss / of,
             accuracy: share(right),

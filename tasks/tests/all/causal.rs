@@ -472,6 +472,36 @@ fn answers_are_those_that_the_evaluation_harness_chooses() {
 }
 
 #[test]
+fn every_evaluation_asks_the_questions_of_the_task() {
+    let dir = text();
+    let file = dir.path().join("questions.jsonl");
+    let lines = ASKED.iter().map(|(query, choices)| {
+        serde_json::json!({"query": query, "choices": choices, "gold": 2}).to_string()
+    });
+    fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let config = CausalConfig {
+        choices: Some(file.display().to_string()),
+        ..of_folder(dir.path(), fixture("gpt2"))
+    };
+    let mut trainer = trainer(&config, 1);
+    let scores = trainer.named_scores();
+    assert_eq!(scores.last(), [].into());
+    trainer.evaluate().unwrap();
+    let found = |name: &str, right: f64| (name.to_owned(), right / 12.0);
+    // The untrained model's choices, of which the test above has the source.
+    let asked = [found("acc", 3.0), found("acc_norm", 5.0)];
+    assert_eq!(scores.last(), asked.into());
+    let task = TaskConfig::CausalLm(config);
+    fs::write(&file, "{\"query\": \"A kiwi\"}").unwrap();
+    let refused = build(&task, &InnerKind::sgd(0.1), &FLEX, 1, &Shards::whole());
+    let line = refused.err().unwrap().to_string();
+    assert!(
+        line.contains("questions.jsonl: line 1 is no question"),
+        "{line}"
+    );
+}
+
+#[test]
 fn a_long_prompt_fills_all_positions() {
     let generator = Generator::open(&fixture("gpt2"), &FLEX).unwrap();
     let sampling = Sampling {

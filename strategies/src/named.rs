@@ -1,9 +1,14 @@
-//! What a training loop measures beside its loss and its accuracy, such as an F1 score: numbers with names of its own.
+//! What a trainer measures beside its loss and its accuracy, such as an F1 score: numbers with names of its own.
 //! The daemon shows those of its last evaluation, and sends them to no other.
 
-use crate::limits::{NAMED_MAX, SCORE_NAME_MAX};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Named numbers of one evaluation: each is a line of the page and a series of metrics.
+const NAMED_MAX: usize = 16;
+
+/// Characters of the name of such a number: a label of metrics, and a line of the page.
+const SCORE_NAME_MAX: usize = 64;
 
 /// Named numbers, as a trainer says them: `None` where one is not finite.
 pub type Said = BTreeMap<String, Option<f64>>;
@@ -27,7 +32,7 @@ impl NamedScores {
 
     /// Takes the numbers of an evaluation in place of those before. Returns a line for the operator when it leaves
     /// one out for the first time.
-    pub(crate) fn take(&self, said: Said) -> Option<String> {
+    pub fn take(&self, said: Said) -> Option<String> {
         let count = said.len();
         let good = said.into_iter().filter_map(|(name, value)| {
             let value = value.filter(|value| value.is_finite() && is_name(&name))?;
