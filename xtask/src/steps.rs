@@ -7,6 +7,7 @@
 use crate::command::{Failure, host, run, run_with, succeeds, target};
 use crate::passed::Passed;
 use crate::{alerts, book, book_test, fuzz, links, python, tool, trials};
+use Lane::{Fast, Slow};
 use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
@@ -32,6 +33,22 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    const fn new(
+        lane: Lane,
+        name: &'static str,
+        what: &'static str,
+        inputs: &'static [&'static str],
+        check: fn() -> Result<(), Failure>,
+    ) -> Self {
+        Self {
+            name,
+            what,
+            lane,
+            inputs,
+            check,
+        }
+    }
+
     /// Runs the step. Prints a heading before it and its duration in seconds after it.
     pub(crate) fn run(&self) -> Result<(), Failure> {
         println!("\n==> {}: {}", self.name, self.what);
@@ -76,161 +93,31 @@ const COMPILED: &[&str] = &[
     ":!.ci",
 ];
 
+/// A line for each step.
+#[rustfmt::skip]
 pub(crate) const STEPS: &[Step] = &[
-    Step {
-        name: "tools",
-        what: "the versions of the tools",
-        lane: Lane::Fast,
-        inputs: &[],
-        check: tools,
-    },
-    Step {
-        name: "links",
-        what: "relative links in Markdown files",
-        lane: Lane::Fast,
-        inputs: &[],
-        check: links::check,
-    },
-    Step {
-        name: "fmt",
-        what: "cargo fmt --check",
-        lane: Lane::Fast,
-        inputs: &["*.rs", "rustfmt.toml"],
-        check: fmt,
-    },
-    Step {
-        name: "fetch",
-        what: "dependencies, as locked",
-        lane: Lane::Fast,
-        inputs: &[],
-        check: fetch,
-    },
-    Step {
-        name: "python",
-        what: "the Python package",
-        lane: Lane::Fast,
-        inputs: &["python"],
-        check: python::check,
-    },
-    Step {
-        name: "alerts",
-        what: "alert rules and the dashboard, by promtool",
-        lane: Lane::Fast,
-        inputs: &["deploy"],
-        check: alerts::check,
-    },
-    Step {
-        name: "clippy",
-        what: "cargo clippy, warnings denied",
-        lane: Lane::Fast,
-        inputs: COMPILED,
-        check: clippy,
-    },
-    Step {
-        name: "doc",
-        what: "cargo doc, warnings denied",
-        lane: Lane::Fast,
-        inputs: COMPILED,
-        check: doc,
-    },
-    Step {
-        name: "fuzz-check",
-        what: "cargo check of the fuzz targets",
-        lane: Lane::Fast,
-        inputs: COMPILED,
-        check: fuzz::compiles,
-    },
-    Step {
-        name: "test",
-        what: "cargo test --workspace",
-        lane: Lane::Fast,
-        inputs: EVERYTHING,
-        check: test,
-    },
-    Step {
-        name: "zero-config",
-        what: "murmurate local --nodes 4 --json, as the tests built it",
-        lane: Lane::Fast,
-        inputs: COMPILED,
-        check: trials::zero_config,
-    },
-    Step {
-        name: "determinism",
-        what: "a simulated scenario twice gives the same trace",
-        lane: Lane::Fast,
-        inputs: COMPILED,
-        check: trials::determinism,
-    },
-    Step {
-        name: "seeds",
-        what: "tests over random seeds, with more of them",
-        lane: Lane::Slow,
-        inputs: COMPILED,
-        check: seeds,
-    },
-    Step {
-        name: "release",
-        what: "cargo run --release -- local --nodes 4 --json",
-        lane: Lane::Slow,
-        inputs: COMPILED,
-        check: trials::release,
-    },
-    Step {
-        name: "book-test",
-        what: "every command of the tutorials",
-        lane: Lane::Slow,
-        inputs: EVERYTHING,
-        check: book_test::check,
-    },
-    Step {
-        name: "fuzz",
-        what: "every fuzz target for 30 s",
-        lane: Lane::Slow,
-        inputs: COMPILED,
-        check: fuzz::all,
-    },
-    Step {
-        name: "interop",
-        what: "our QUIC with libp2p's own",
-        lane: Lane::Slow,
-        inputs: &["Cargo.toml", "interop", "net", "protocol"],
-        check: interop,
-    },
-    Step {
-        name: "proxy",
-        what: "a daemon whose only way out is tinyproxy",
-        lane: Lane::Slow,
-        inputs: COMPILED,
-        check: proxy,
-    },
-    Step {
-        name: "features",
-        what: "cargo check with wgpu, cuda and otlp",
-        lane: Lane::Slow,
-        inputs: COMPILED,
-        check: features,
-    },
-    Step {
-        name: "devices",
-        what: "the feature wgpu, on a Vulkan driver for the processor",
-        lane: Lane::Slow,
-        inputs: COMPILED,
-        check: devices,
-    },
-    Step {
-        name: "deny",
-        what: "licences, bans, sources and advisories, by cargo-deny",
-        lane: Lane::Slow,
-        inputs: &[],
-        check: tool::deny,
-    },
-    Step {
-        name: "book",
-        what: "the book by mdBook, every link in it",
-        lane: Lane::Slow,
-        inputs: &["*.md", "docs"],
-        check: book::check,
-    },
+    Step::new(Fast, "tools", "the versions of the tools", &[], tools),
+    Step::new(Fast, "links", "relative links in Markdown files", &[], links::check),
+    Step::new(Fast, "fmt", "cargo fmt --check", &["*.rs", "rustfmt.toml"], fmt),
+    Step::new(Fast, "fetch", "dependencies, as locked", &[], fetch),
+    Step::new(Fast, "python", "the Python package", &["python"], python::check),
+    Step::new(Fast, "alerts", "alert rules and the dashboard, by promtool", &["deploy"], alerts::check),
+    Step::new(Fast, "clippy", "cargo clippy, warnings denied", COMPILED, clippy),
+    Step::new(Fast, "doc", "cargo doc, warnings denied", COMPILED, doc),
+    Step::new(Fast, "fuzz-check", "cargo check of the fuzz targets", COMPILED, fuzz::compiles),
+    Step::new(Fast, "test", "cargo test --workspace", EVERYTHING, test),
+    Step::new(Fast, "zero-config", "murmurate local --nodes 4 --json, as the tests built it", COMPILED, trials::zero_config),
+    Step::new(Fast, "determinism", "a simulated scenario twice gives the same trace", COMPILED, trials::determinism),
+    Step::new(Slow, "seeds", "tests over random seeds, with more of them", COMPILED, seeds),
+    Step::new(Slow, "release", "cargo run --release -- local --nodes 4 --json", COMPILED, trials::release),
+    Step::new(Slow, "book-test", "every command of the tutorials", EVERYTHING, book_test::check),
+    Step::new(Slow, "fuzz", "every fuzz target for 30 s", COMPILED, fuzz::all),
+    Step::new(Slow, "interop", "our QUIC with libp2p's own", &["Cargo.toml", "interop", "net", "protocol"], interop),
+    Step::new(Slow, "proxy", "a daemon whose only way out is tinyproxy", COMPILED, proxy),
+    Step::new(Slow, "features", "cargo check with wgpu, cuda and otlp", COMPILED, features),
+    Step::new(Slow, "devices", "the feature wgpu, on a Vulkan driver for the processor", COMPILED, devices),
+    Step::new(Slow, "deny", "licences, bans, sources and advisories, by cargo-deny", &[], tool::deny),
+    Step::new(Slow, "book", "the book by mdBook, every link in it", &["*.md", "docs"], book::check),
 ];
 
 fn tools() -> Result<(), Failure> {
