@@ -1,6 +1,6 @@
 //! The Python package: NumPy in an environment of its own below the target directory, the package's tests, with
-//! MLflow, Weights & Biases and what builds a wheel where they can be installed, and mypy on the package and its
-//! examples. The end-to-end tests of `tests/e2e/attach.rs` and `tracking.rs` use the same environment.
+//! MLflow, Weights & Biases and what builds a wheel where they can be installed, and mypy on the package, its
+//! examples and benchmarks. The end-to-end tests of `tests/e2e/attach.rs` and `tracking.rs` use the same environment.
 
 use crate::command::{Failure, root, run, run_with, succeeds, target};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn check_types(python: &Path) -> Result<(), Failure> {
         format!("--config-file={}", path("pyproject.toml")),
         format!("--cache-dir={}", cache.display()),
     ];
-    let checked = ["murmurate", "examples", "hatch_build.py"].map(path);
+    let checked = ["murmurate", "examples", "bench", "hatch_build.py"].map(path);
     let arguments = settings.iter().chain(&checked).map(String::as_str);
     let mypy: Vec<&str> = ["-m", "mypy"].into_iter().chain(arguments).collect();
     run(python, &mypy)
