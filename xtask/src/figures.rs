@@ -1,5 +1,5 @@
 //! Remakes the figures of docs/benchmarks.md on this machine: one after the other, with the release
-//! build.
+//! build. Those beside gloo and PyTorch are a command of their own, which needs a Python with torch.
 
 use crate::command::{self, Failure};
 use std::fmt::Write as _;
@@ -37,6 +37,24 @@ pub(crate) fn figures() -> Result<(), Failure> {
     }
     println!("\nwritten to {}", file.display());
     Ok(())
+}
+
+/// The script that measures rounds beside gloo's, and inner steps beside PyTorch's.
+const PEERS: &str = "python/bench/peers.py";
+
+/// Runs the script in the Python of `--python`. It reads all options, and builds our side.
+pub(crate) fn peers(words: &[&str]) -> Result<(), Failure> {
+    let given = words.iter().skip_while(|word| **word != "--python").nth(1);
+    let python = given.copied().unwrap_or("python3");
+    if !command::succeeds(python, &["-c", "import torch"]) {
+        return Err(Failure::new(format!(
+            "{python} cannot import torch: pip install torch, or give another Python by --python"
+        )));
+    }
+    eprintln!("{}", machine());
+    let target = command::target();
+    let target = [("CARGO_TARGET_DIR", &*target.to_string_lossy())];
+    command::run_with(python, &[&[PEERS], words].concat(), &target)
 }
 
 /// The processor and the commit, as far as they are known.

@@ -49,6 +49,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ["verify-all"] => verify(&|_| true),
         ["fix"] => fix(),
         ["figures"] => figures::figures(),
+        ["peers", options @ ..] => figures::peers(options),
         ["privacy", peers @ ..] => privacy::privacy(peers),
         ["dist", options @ ..] => dist::dist(options),
         ["fuzz", options @ ..] => fuzz::Options::parse(options).and_then(|o| fuzz::fuzz(&o)),
@@ -88,6 +89,10 @@ fn help() {
     println!(
         "cargo xtask figures         remake the figures of docs/benchmarks.md on this machine"
     );
+    println!(
+        "cargo xtask peers [exchange|steps|all] [--runs N] [--params N] [--python PATH] [--json]"
+    );
+    println!("                            rounds beside gloo's, and inner steps beside PyTorch's");
     println!("cargo xtask privacy [PEERS] remake the table of docs/privacy.md, or rows of it");
     println!("cargo xtask NAME [NAME ...] these steps");
     println!("cargo xtask fuzz [TARGET] [--seconds N] [--keep]");
