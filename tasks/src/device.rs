@@ -119,6 +119,18 @@ impl DeviceChoice {
     }
 }
 
+/// Makes this thread one of those that compute operations of the processor, until the result is dropped.
+///
+/// Otherwise it waits while other threads compute for it. They wake in its place, often two of them on one core,
+/// and two cores are then as slow as one.
+pub fn compute_here() -> impl Sized {
+    // It fails where a thread cannot be started. Then other threads compute, as they would without it.
+    rayon::ThreadPoolBuilder::new()
+        .use_current_thread()
+        .build()
+        .ok()
+}
+
 #[cfg(feature = "wgpu")]
 fn wgpu(index: Option<usize>) -> Result<Device, DeviceError> {
     use burn::tensor::{DeviceKind, DeviceType};

@@ -99,6 +99,7 @@ impl Lanes {
             .name("train".to_owned())
             .spawn(move || {
                 let _run = of_trainer.entered();
+                let _computing = murmurate_tasks::compute_here();
                 run_train(
                     train_lane,
                     &mut train_work,
