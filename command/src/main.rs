@@ -20,7 +20,7 @@ use std::process::ExitCode;
 const LOG: &str = "warn,libp2p_kad=error";
 
 fn main() -> ExitCode {
-    allocator::small_pages();
+    allocator::set_up();
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(answer) => return usage(&answer),
@@ -38,6 +38,9 @@ fn main() -> ExitCode {
         .log_internal_errors(false)
         .with_writer(std::io::stderr)
         .init();
+    use cli::Command::{Eval, Generate, Sim};
+    let computes = matches!(cli.command, Sim(_) | Eval(_) | Generate(_));
+    let _computing = computes.then(murmurate_tasks::compute_here);
     let result = match cli.command {
         cli::Command::Bench(args) => commands::bench::run(args.what),
         cli::Command::Run(args) => commands::run::run(args),

@@ -9,9 +9,9 @@
 use murmurate_strategies::inner::InnerKind;
 use murmurate_tasks::config::TaskConfig;
 use murmurate_tasks::data::Shards;
-use murmurate_tasks::{DeviceChoice, build, take_steps};
+use murmurate_tasks::{DeviceChoice, build, compute_here, take_steps};
 use std::error::Error;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -56,6 +56,9 @@ const MODELS: [(&str, &str, &str, u64); 7] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // As in the daemon.
+    let _computing = compute_here();
+    murmurate_native::keep_freed_pages(Duration::from_secs(10));
     let mut arguments = std::env::args().skip(1);
     let chosen = arguments.next().unwrap_or_else(|| "all".to_owned());
     let rounds = arguments.next().map_or(Ok(5), |text| text.parse())?;

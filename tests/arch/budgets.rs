@@ -7,10 +7,11 @@ use crate::sources::{is_tests, lines_without_tests};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines of each crate before its tests.
-const LINES: [(&str, usize); 14] = [
+const LINES: [(&str, usize); 15] = [
     ("attach", 3250),
     ("bench", 4050),
-    ("command", 5600),
+    ("command", 5610),
+    ("native", 170),
     ("net", 10_570),
     ("node", 38_500),
     ("otlp", 630),
@@ -18,10 +19,10 @@ const LINES: [(&str, usize); 14] = [
     ("sim", 12_420),
     ("strategies", 38_310),
     ("survey", 2380),
-    ("tasks", 17_520),
+    ("tasks", 17_570),
     ("top", 3220),
     ("trust", 2030),
-    ("xtask", 3000),
+    ("xtask", 2940),
 ];
 
 /// A budget that is not used by more than this is too large.

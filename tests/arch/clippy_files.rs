@@ -32,7 +32,7 @@ fn crates_repeat_the_settings_of_the_root() {
 #[test]
 fn no_other_crate_has_settings_of_its_own() {
     for name in [
-        "tasks", "attach", "net", "otlp", "node", "top", "bench", "command", "tests",
+        "native", "tasks", "attach", "net", "otlp", "node", "top", "bench", "command", "tests",
     ] {
         let path = root().join(name).join("clippy.toml");
         assert!(

@@ -1,6 +1,6 @@
 //! Which crate may depend on which, checked on the resolved graph of `cargo metadata`.
 
-use crate::files::root;
+use crate::files::{root, text};
 use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, PackageId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -8,10 +8,11 @@ use std::process::Command;
 /// Each package's name to those it depends on. Two versions of a package are one.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-const OURS: [&str; 15] = [
+const OURS: [&str; 16] = [
     "murmurate-protocol",
     "murmurate-trust",
     "murmurate-strategies",
+    "murmurate-native",
     "murmurate-tasks",
     "murmurate-attach",
     "murmurate-sim",
@@ -148,8 +149,27 @@ fn tasks_knows_no_network() {
     forbid(
         "murmurate-tasks",
         &["tokio", "libp2p"],
-        &["murmurate-protocol", "murmurate-strategies"],
+        &[
+            "murmurate-protocol",
+            "murmurate-strategies",
+            "murmurate-native",
+        ],
     );
+}
+
+#[test]
+fn unsafe_code_depends_on_none_of_ours_and_is_in_one_crate() {
+    forbid("murmurate-native", &["tokio", "libp2p", "burn"], &[]);
+    let manifests = OURS.map(|name| {
+        let name = name.strip_prefix("murmurate-").unwrap_or(name);
+        let folder = if name == "murmurate" { "command" } else { name };
+        (folder, text(&format!("{folder}/Cargo.toml")))
+    });
+    for (folder, manifest) in manifests {
+        // The workspace forbids unsafe code.
+        let forbids = manifest.contains("[lints]\nworkspace = true\n");
+        assert_eq!(forbids, folder != "native", "{folder}/Cargo.toml");
+    }
 }
 
 #[test]
@@ -203,6 +223,7 @@ fn the_daemon_knows_neither_the_simulator_nor_its_commands() {
         "murmurate-protocol",
         "murmurate-trust",
         "murmurate-strategies",
+        "murmurate-native",
         "murmurate-tasks",
         "murmurate-attach",
         "murmurate-net",

@@ -4,10 +4,11 @@ use crate::files::{root, rust_files, text};
 use crate::rust_text::{code_only, has_word, with_braces_written_out};
 
 /// The directories with code of the crates.
-pub(crate) const SOURCES: [&str; 14] = [
+pub(crate) const SOURCES: [&str; 15] = [
     "protocol/src",
     "trust/src",
     "strategies/src",
+    "native/src",
     "tasks/src",
     "attach/src",
     "sim/src",

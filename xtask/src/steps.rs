@@ -112,6 +112,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step::new(Slow, "release", "cargo run --release -- local --nodes 4 --json", COMPILED, trials::release),
     Step::new(Slow, "book-test", "every command of the tutorials", EVERYTHING, book_test::check),
     Step::new(Slow, "fuzz", "every fuzz target for 30 s", COMPILED, fuzz::all),
+    Step::new(Slow, "miri", "the crate with unsafe code under Miri, on the nightly toolchain", &["Cargo.lock", "native"], miri),
     Step::new(Slow, "interop", "our QUIC with libp2p's own", &["Cargo.toml", "interop", "net", "protocol"], interop),
     Step::new(Slow, "proxy", "a daemon whose only way out is tinyproxy", COMPILED, proxy),
     Step::new(Slow, "features", "cargo check with wgpu, cuda and otlp", COMPILED, features),
@@ -168,6 +169,26 @@ fn seeds() -> Result<(), Failure> {
         .chain(packages)
         .collect();
     run_with("cargo", &arguments, &[("MURMURATE_SEEDS", "long")])
+}
+
+fn miri() -> Result<(), Failure> {
+    let install = ["toolchain", "install", "nightly", "--profile", "minimal"];
+    run(
+        "rustup",
+        &[&install[..], &["--component", "miri,rust-src"]].concat(),
+    )?;
+    let to = target().join("miri");
+    let to = to.to_string_lossy();
+    let test = [
+        "miri",
+        "test",
+        "-p",
+        "murmurate-native",
+        "--target-dir",
+        &to,
+    ];
+    let nightly = ["run", "nightly", "cargo"];
+    run("rustup", &[&nightly[..], &test].concat())
 }
 
 fn interop() -> Result<(), Failure> {

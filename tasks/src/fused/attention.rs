@@ -2,7 +2,7 @@
 
 use super::output::{bound, slope};
 use super::vector::{exp, join, kernel};
-use super::{Input, Op, apply, product, tensor, transposed, values};
+use super::{Input, Op, apply, own, product, tensor, transposed, values};
 use crate::model::Sight;
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
@@ -169,7 +169,7 @@ fn tile_of(
     let mut p = product(q, &transposed(k));
     let capped = cap.map(|cap| {
         bound(p.storage_mut(), cap);
-        FlexTensor::from_data(p.clone().into_data())
+        own(&p)
     });
     softmax(p.storage_mut(), lines);
     (p, capped)

@@ -1,7 +1,7 @@
 //! The activations of GPT-2 and of Llama.
 
 use super::vector::{kernel, sigmoid};
-use super::{GRAIN, Input, Op, apply, values};
+use super::{GRAIN, Input, Op, apply, own, values};
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
@@ -27,7 +27,7 @@ impl Op<2> for Gated {
     type Kept = [FlexTensor; 2];
 
     fn forward(&self, [gate, up]: [FlexTensor; 2]) -> (FlexTensor, Self::Kept) {
-        let mut out = FlexTensor::from_data(gate.clone().into_data());
+        let mut out = own(&gate);
         let parts = out.storage_mut().par_chunks_mut(GRAIN);
         let parts = parts.zip(values(&up).par_chunks(GRAIN));
         parts.for_each(|(gate, up)| gated_of(up, gate));
@@ -40,7 +40,7 @@ impl Op<2> for Gated {
         mut dy: FlexTensor,
         _: [bool; 2],
     ) -> [Option<FlexTensor>; 2] {
-        let mut by_up = FlexTensor::from_data(dy.clone().into_data());
+        let mut by_up = own(&dy);
         let parts = dy.storage_mut().par_chunks_mut(GRAIN);
         let parts = parts.zip(by_up.storage_mut().par_chunks_mut(GRAIN));
         let inputs = values(&gate).par_chunks(GRAIN);
@@ -59,7 +59,7 @@ impl Op<1> for Gelu {
     type Kept = FlexTensor;
 
     fn forward(&self, [x]: [FlexTensor; 1]) -> (FlexTensor, FlexTensor) {
-        let mut out = FlexTensor::from_data(x.clone().into_data());
+        let mut out = own(&x);
         let parts = out.storage_mut().par_chunks_mut(GRAIN);
         parts.for_each(gelu_of);
         (out, x)

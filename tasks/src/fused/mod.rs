@@ -25,6 +25,7 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::{Autodiff, BackendTypes, Flex};
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_flex::FlexTensor;
+use murmurate_native::{Matrices, products};
 use std::fmt::Debug;
 
 /// Values in one task of a loop over threads. Waking a thread costs about as much as computing these.
@@ -125,8 +126,44 @@ fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(values, shape))
 }
 
+/// `a b` over the last two axes. The axes before them are those of both.
 fn product(a: &FlexTensor, b: &FlexTensor) -> FlexTensor {
-    <Flex as burn::backend::ops::FloatTensorOps<Flex>>::float_matmul(a.clone(), b.clone())
+    let pairs = starts(a).into_iter().zip(starts(b));
+    let pairs: Vec<[usize; 2]> = pairs.map(Into::into).collect();
+    let values = products(&matrices(a), &matrices(b), &pairs);
+    let (mut shape, last) = (a.layout().shape().to_vec(), a.layout().num_dims() - 1);
+    shape[last] = b.layout().shape()[last];
+    FlexTensor::from_data(TensorData::new(values, shape))
+}
+
+/// The last two axes of a tensor.
+fn matrices(x: &FlexTensor) -> Matrices<'_> {
+    let last = x.layout().num_dims() - 1;
+    let axes = [last - 1, last];
+    let shape = axes.map(|axis| x.layout().shape()[axis]);
+    Matrices::new(x.storage(), shape, axes.map(|axis| stride(x, axis)))
+}
+
+/// Where the matrices of a tensor begin.
+fn starts(x: &FlexTensor) -> Vec<usize> {
+    let before = 0..x.layout().num_dims() - 2;
+    before.fold(vec![x.layout().start_offset()], |starts, axis| {
+        let along = (0..x.layout().shape()[axis]).map(|at| at * stride(x, axis));
+        let each = starts
+            .iter()
+            .flat_map(|start| along.clone().map(move |at| start + at));
+        each.collect()
+    })
+}
+
+fn stride(x: &FlexTensor, axis: usize) -> usize {
+    usize::try_from(x.layout().strides()[axis]).expect("no axis is reversed")
+}
+
+/// A tensor with these values that shares them with no other.
+fn own(x: &FlexTensor) -> FlexTensor {
+    let values = values(x).to_vec();
+    FlexTensor::from_data(TensorData::new(values, x.layout().shape().to_vec()))
 }
 
 /// The transpose of the last two axes.

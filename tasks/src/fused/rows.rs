@@ -1,7 +1,7 @@
 //! Linear layers, and normalizations of rows or of groups of channels.
 
 use super::vector::{dot, join, kernel};
-use super::{GRAIN, Input, Op, add_up, apply, product, tensor, transposed, values};
+use super::{GRAIN, Input, Op, add_up, apply, own, product, tensor, transposed, values};
 use burn::tensor::Tensor;
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
@@ -119,7 +119,7 @@ impl<const N: usize> Op<N> for Norm {
         let (x, weight) = (inputs[0].clone(), inputs[1].clone());
         let (w, b) = (values(&weight), inputs.get(2).map_or(&[][..], values));
         let [task, groups] = self.task(&x);
-        let mut out = FlexTensor::from_data(x.clone().into_data());
+        let mut out = own(&x);
         let mut kept = vec![[0.0; 2]; x.layout().shape()[0] * self.groups];
         let parts = out.storage_mut().par_chunks_mut(task);
         let parts = parts.zip(kept.par_chunks_mut(groups));
