@@ -80,13 +80,10 @@ impl ImageSet {
                 let is_there =
                     |image: &u32| self.left_out.binary_search(&(*image as usize)).is_err();
                 let wanted: Vec<u32> = wanted.iter().copied().filter(is_there).collect();
-                let pixels = wanted
-                    .iter()
-                    .flat_map(|&image| images.image(image as usize));
-                Ok(Taken {
-                    pixels: pixels.copied().collect(),
-                    images: wanted,
-                })
+                let pixels = wanted.iter().map(|&image| images.image(image as usize));
+                let pixels = pixels.collect::<Vec<_>>().concat();
+                let images = wanted;
+                Ok(Taken { pixels, images })
             }
             Pixels::Ahead(ahead) => {
                 let area = ahead.area();

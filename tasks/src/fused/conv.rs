@@ -108,8 +108,61 @@ impl Sizes {
         }
     }
 
+    /// If a result has the places of its image, those under each weight lie in one run. Calls `f(weight, its channel,
+    /// where the run begins in the image's map, and in the result)` for each weight; see [`Sizes::clear_wrapped`].
+    fn each_map(&self, mut f: impl FnMut(usize, usize, usize, usize)) {
+        let (kernel, width) = (self.kernel, self.image[2]);
+        for weight in 0..self.image[0] * kernel * kernel {
+            let (line, dx) = (weight / kernel, weight % kernel);
+            let under = line % kernel * width + dx;
+            let own = self.conv.padding * (width + 1);
+            let (from, to) = (under.saturating_sub(own), own.saturating_sub(under));
+            f(weight, line / kernel, from, to);
+        }
+    }
+
+    /// A result has the places of its image.
+    fn is_same(&self) -> bool {
+        let [_, height, width] = self.image;
+        self.conv.stride == 1 && self.size == [height, width]
+    }
+
+    /// Zeros in a map of one weight where its column lies outside of the image: a run has the next line's there.
+    fn clear_wrapped(&self, weight: usize, map: &mut [f32]) {
+        let (dx, padding, width) = (weight % self.kernel, self.conv.padding, self.image[2]);
+        let outside = if dx < padding {
+            0..width.min(padding - dx)
+        } else {
+            width.saturating_sub(dx - padding)..width
+        };
+        if !outside.is_empty() {
+            let lines = map.chunks_exact_mut(width);
+            lines.for_each(|line| line[outside.clone()].fill(0.0));
+        }
+    }
+
+    /// [`Sizes::unfold`] where a result has the places of its image.
+    fn unfold_maps(&self, images: &[f32]) -> FlexTensor {
+        let [length, _, places, weights] = self.lengths();
+        let columns = images.len() / length * places;
+        let mut matrix = Vec::with_capacity(weights * columns);
+        self.each_map(|weight, channel, from, to| {
+            for image in images.chunks_exact(length) {
+                let (map, begin) = (&image[channel * places..][..places], matrix.len());
+                matrix.resize(begin + to.min(places), 0.0);
+                matrix.extend_from_slice(&map[from.min(places)..places - to.min(places)]);
+                matrix.resize(begin + places, 0.0);
+                self.clear_wrapped(weight, &mut matrix[begin..]);
+            }
+        });
+        tensor(matrix, [weights, columns])
+    }
+
     /// The values under each weight `[weights, images * places]`, zeros outside.
     fn unfold(&self, images: &[f32]) -> FlexTensor {
+        if self.is_same() {
+            return self.unfold_maps(images);
+        }
         let [length, _, places, weights] = self.lengths();
         let columns = images.len() / length * places;
         let mut matrix = vec![0.0; weights * columns];
@@ -127,11 +180,22 @@ impl Sizes {
         tensor(matrix, [weights, columns])
     }
 
-    /// The images whose values are the sums of those that came from them.
-    fn fold(&self, matrix: &FlexTensor) -> Vec<f32> {
+    /// Adds to images the values that came from theirs.
+    fn fold(&self, mut matrix: FlexTensor, images: &mut [f32]) {
         let [length, _, places, _] = self.lengths();
-        let (columns, matrix) = (matrix.layout().shape()[1], values(matrix));
-        let mut images = vec![0.0; columns / places * length];
+        let columns = matrix.layout().shape()[1];
+        let matrix = matrix.storage_mut::<f32>();
+        if self.is_same() {
+            return self.each_map(|weight, channel, to, from| {
+                let maps = matrix[weight * columns..][..columns].chunks_exact_mut(places);
+                for (map, image) in maps.zip(images.chunks_exact_mut(length)) {
+                    self.clear_wrapped(weight, map);
+                    let image = &mut image[channel * places..][..places];
+                    let (to, from) = (&mut image[to.min(places)..], &map[from.min(places)..]);
+                    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+                }
+            });
+        }
         for (index, image) in images.chunks_exact_mut(length).enumerate() {
             self.each(|to, weight, place, count| {
                 let from = &matrix[weight * columns + index * places + place..][..count];
@@ -144,7 +208,6 @@ impl Sizes {
                 }
             });
         }
-        images
     }
 
     /// `[images, out, places]` as `[out, images * places]`.
@@ -199,20 +262,23 @@ impl<const N: usize> Op<N> for Conv {
         let matrix = tensor(values(&weight).to_vec(), [sizes.out, weights]);
         let groups = values(&x).par_chunks(sizes.group * length);
         let ups = values(&gradient).par_chunks(sizes.group * out_length);
-        let parts = groups.zip(ups).map(|(images, up)| {
+        let mut dx = vec![0.0; if wanted[0] { values(&x).len() } else { 0 }];
+        let mut slots: Vec<&mut [f32]> = dx.chunks_mut(sizes.group * length).collect();
+        slots.resize_with(groups.len(), Default::default);
+        let parts = groups.zip(ups).zip(slots).map(|((images, up), dx)| {
             let up = sizes.by_output(up);
-            let dx = wanted[0].then(|| sizes.fold(&product(&transposed(&matrix), &up)));
+            if !dx.is_empty() {
+                sizes.fold(product(&transposed(&matrix), &up), dx);
+            }
             let by_weight = product(&up, &transposed(&sizes.unfold(images)));
             let rows = values(&up).chunks_exact(up.layout().shape()[1]);
             let by_bias: Vec<f32> = rows.map(|row| row.iter().sum()).collect();
-            (dx, (values(&by_weight).to_vec(), by_bias))
+            (values(&by_weight).to_vec(), by_bias)
         });
         let parts: Vec<_> = parts.collect();
-        let (dx, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let (by_weight, by_bias): (Vec<_>, Vec<_>) = sums.into_iter().unzip();
+        let (by_weight, by_bias): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         let mut all = [const { None }; N];
-        let dx: Option<Vec<_>> = dx.into_iter().collect();
-        all[0] = dx.map(|parts| tensor(parts.concat(), shape(&x)));
+        all[0] = wanted[0].then(|| tensor(dx, shape(&x)));
         all[1] = Some(tensor(add_up(by_weight), shape(&weight)));
         if N == 3 {
             all[2] = Some(tensor(add_up(by_bias), [sizes.out]));

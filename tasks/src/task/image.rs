@@ -280,18 +280,17 @@ impl Scale {
         let cut = width.min(right.min(0).unsigned_abs());
         let kept = width - left - cut;
         for (channel, table) in self.tables.iter().enumerate() {
-            let black = table[0];
-            for row in 0..height {
+            let begin = into.len();
+            into.resize(begin + height * width, table[0]);
+            for (row, line) in into[begin..].chunks_exact_mut(width).enumerate() {
                 let from = row.checked_add_signed(-down).filter(|&from| from < height);
                 let Some(from) = from else {
-                    into.extend(std::iter::repeat_n(black, width));
                     continue;
                 };
                 let first = (from * width + cut) * channels + channel;
                 let bytes = image[first.min(image.len())..].iter().step_by(channels);
-                into.extend(std::iter::repeat_n(black, left));
-                into.extend(bytes.take(kept).map(|&byte| table[usize::from(byte)]));
-                into.extend(std::iter::repeat_n(black, cut));
+                let places = line[left..left + kept].iter_mut().zip(bytes);
+                places.for_each(|(to, byte)| *to = table[usize::from(*byte)]);
             }
         }
     }
