@@ -20,7 +20,7 @@ use std::process::ExitCode;
 const LOG: &str = "warn,libp2p_kad=error";
 
 fn main() -> ExitCode {
-    allocator::set_up();
+    allocator::small_pages();
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(answer) => return usage(&answer),

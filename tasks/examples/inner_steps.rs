@@ -9,9 +9,9 @@
 use murmurate_strategies::inner::InnerKind;
 use murmurate_tasks::config::TaskConfig;
 use murmurate_tasks::data::Shards;
-use murmurate_tasks::{DeviceChoice, build, compute_here, take_steps};
+use murmurate_tasks::{DeviceChoice, build, compute_here, keep_pages_for, take_steps};
 use std::error::Error;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -58,7 +58,6 @@ const MODELS: [(&str, &str, &str, u64); 7] = [
 fn main() -> Result<(), Box<dyn Error>> {
     // As in the daemon.
     let _computing = compute_here();
-    murmurate_native::keep_freed_pages(Duration::from_secs(10));
     let mut arguments = std::env::args().skip(1);
     let chosen = arguments.next().unwrap_or_else(|| "all".to_owned());
     let rounds = arguments.next().map_or(Ok(5), |text| text.parse())?;
@@ -89,6 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let shards = Shards::whole();
         let mut trainer = build(&task, &inner, &DeviceChoice::Flex, 1, &shards)?;
+        keep_pages_for(trainer.layout().len());
         take_steps(&mut *trainer, steps.div_ceil(4))?;
         let (mut wall, mut cpu, mut loss) = (Vec::new(), Vec::new(), 0.0);
         for _ in 0..rounds {

@@ -104,6 +104,8 @@ struct Asked {
     /// The tokens of each answer, and its characters.
     answers: Vec<(Vec<u32>, usize)>,
     gold: usize,
+    /// With an answer it is longer than the model's sequences.
+    cut: bool,
 }
 
 impl Choices {
@@ -119,13 +121,21 @@ impl Choices {
         positions: usize,
     ) -> Result<Self, String> {
         let asked = (1..).zip(questions).map(|(number, question)| {
-            let asked = asked(question, tokens, begin);
+            let asked = asked(question, (tokens, begin), positions);
             asked.map_err(|reason| format!("question {number}: {reason}"))
         });
         Ok(Self {
             questions: asked.collect::<Result<_, _>>()?,
             positions,
         })
+    }
+
+    /// Questions whose text is cut at its beginning because the model takes less.
+    pub(crate) fn cut(&self) -> usize {
+        self.questions
+            .iter()
+            .filter(|question| question.cut)
+            .count()
     }
 
     /// Asks a model. Calls `f` with the number of questions asked.
@@ -143,20 +153,18 @@ impl Choices {
             if (2..=self.positions).contains(&context.len()) {
                 let _ = model.follow(row(&context[..context.len() - 1], device), &mut shared);
             }
-            let (mut sums, mut cut) = (Vec::new(), false);
+            let mut sums = Vec::new();
             for (answer, _) in &question.answers {
                 let all = [context, &answer[..answer.len() - 1]].concat();
-                let shortened = all.len() > self.positions;
-                let (seen, mut cache) = match shortened {
+                let (seen, mut cache) = match all.len() > self.positions {
                     true => (&all[all.len() - self.positions..], Cache::default()),
                     false => (&all[context.len() - 1..], shared.clone()),
                 };
                 let x = model.follow(row(seen, device), &mut cache);
-                cut |= shortened;
                 sums.push(log_likelihood(model.output().logits(&x), answer));
             }
             score.questions += 1;
-            score.cut += usize::from(cut);
+            score.cut += usize::from(question.cut);
             score.right += usize::from(largest(&sums) == question.gold);
             let by_length = sums.iter().zip(&question.answers);
             let by_length = by_length.map(|(sum, (_, characters))| sum / *characters as f64);
@@ -193,7 +201,11 @@ impl Generator {
     }
 }
 
-fn asked(question: &Question, tokens: &Tokens, begin: Option<u32>) -> Result<Asked, String> {
+fn asked(
+    question: &Question,
+    (tokens, begin): (&Tokens, Option<u32>),
+    positions: usize,
+) -> Result<Asked, String> {
     // Spaces before an answer are its own, because tokens begin with them.
     let text = question.query.trim_end();
     let spaces = &question.query[text.len()..];
@@ -212,8 +224,11 @@ fn asked(question: &Question, tokens: &Tokens, begin: Option<u32>) -> Result<Ask
             answer => Ok((answer.to_vec(), choice.chars().count())),
         }
     });
+    let answers: Vec<(Vec<u32>, usize)> = answers.collect::<Result<_, _>>()?;
+    let longest = answers.iter().map(|(answer, _)| answer.len()).max();
     Ok(Asked {
-        answers: answers.collect::<Result<_, _>>()?,
+        cut: context.len() + longest.unwrap_or(0) > positions + 1,
+        answers,
         gold: question.gold,
         context,
     })

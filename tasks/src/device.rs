@@ -5,6 +5,7 @@ use burn::tensor::Device;
 use murmurate_strategies::names::hint;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 const NAMES: [&str; 6] = ["flex", "cpu", "wgpu", "wgpu:N", "cuda", "cuda:N"];
 
@@ -119,16 +120,30 @@ impl DeviceChoice {
     }
 }
 
-/// Makes this thread one of those that compute operations of the processor, until the result is dropped.
+/// Parameters from which on an inner step takes longer than the second for which freed pages usually stay.
+const LARGE: usize = 10_000_000;
+
+/// How long freed pages stay then.
+const FREED_PAGES: Duration = Duration::from_secs(10);
+
+/// Makes this thread one of those that compute operations of the processor. Call it once for a thread, and keep the
+/// result for as long as that computes.
 ///
 /// Otherwise it waits while other threads compute for it. They wake in its place, often two of them on one core,
-/// and two cores are then as slow as one.
+/// and two cores are then as slow as one. Where no thread can be started, this one computes alone.
 pub fn compute_here() -> impl Sized {
-    // It fails where a thread cannot be started. Then other threads compute, as they would without it.
     rayon::ThreadPoolBuilder::new()
         .use_current_thread()
         .build()
         .ok()
+}
+
+/// Keeps pages for the next inner step of a large model, unless `MIMALLOC_PURGE_DELAY` says how long. A small one
+/// has little use of it, and takes a tenth more memory.
+pub fn keep_pages_for(parameters: usize) {
+    if parameters >= LARGE && std::env::var_os("MIMALLOC_PURGE_DELAY").is_none() {
+        murmurate_native::keep_freed_pages(FREED_PAGES);
+    }
 }
 
 #[cfg(feature = "wgpu")]

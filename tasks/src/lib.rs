@@ -91,7 +91,7 @@ mod weights;
 pub use build::{build, build_island, bytes_per_token, context, layout};
 pub use choices::{ChoiceScore, Question, read_questions};
 pub use config::TaskConfig;
-pub use device::{DeviceChoice, compute_here};
+pub use device::{DeviceChoice, compute_here, keep_pages_for};
 pub use error::TaskError;
 pub use generate::{Ended, Generated, Generator, Sampling, Turn};
 pub use hub::write_folder;

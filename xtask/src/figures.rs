@@ -44,8 +44,9 @@ const PEERS: &str = "python/bench/peers.py";
 
 /// Runs the script in the Python of `--python`. It reads all options, and builds our side.
 pub(crate) fn peers(words: &[&str]) -> Result<(), Failure> {
-    let given = words.iter().skip_while(|word| **word != "--python").nth(1);
-    let python = given.copied().unwrap_or("python3");
+    let apart = words.iter().skip_while(|word| **word != "--python").nth(1);
+    let joined = words.iter().find_map(|word| word.strip_prefix("--python="));
+    let python = apart.copied().or(joined).unwrap_or("python3");
     if !command::succeeds(python, &["-c", "import torch"]) {
         return Err(Failure::new(format!(
             "{python} cannot import torch: pip install torch, or give another Python by --python"

@@ -53,6 +53,7 @@ pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<()> {
             "held_out": of.share,
             "perplexity": text.map(|(perplexity, _)| perplexity),
             "bits_per_byte": text.map(|(_, bits)| bits),
+            "named": trainer.named_scores().last(),
             "parameters": trainer.layout().len(),
         });
         return out::line(object);
@@ -63,8 +64,12 @@ pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<()> {
     let text = text.map_or(String::new(), |(perplexity, bits)| {
         format!(", perplexity {perplexity:.2}, {bits:.4} bits per byte")
     });
+    let named = trainer.named_scores().last().into_iter();
+    let named: String = named
+        .map(|(name, value)| share(&name, Some(value)))
+        .collect();
     out::line(format_args!(
-        "{}{}loss {:.4}, {} per {}{text}, on {} {}",
+        "{}{}{named}loss {:.4}, {} per {}{text}, on {} {}",
         share("accuracy", found.accuracy),
         share("top 5", found.top_5),
         found.loss,

@@ -150,10 +150,20 @@ impl Config {
     pub fn portable(&self) -> String {
         let mut table: toml::Table = toml::from_str(&self.effective).unwrap_or_default();
         table.retain(|name, _| ["run", "task", "shards", "strategy"].contains(&name));
+        // Questions are asked here only.
+        if let Some(task) = table.get_mut("task").and_then(toml::Value::as_table_mut) {
+            task.remove("choices");
+        }
         if let Some(run) = table.get_mut("run").and_then(toml::Value::as_table_mut) {
             run.retain(|name, _| ["name", "seed", "rounds"].contains(&name));
         }
         toml::to_string(&table).unwrap_or_default()
+    }
+
+    /// One thread of this process trains, on the processor. Ranks of an island have threads of their own.
+    pub fn trains_here(&self) -> bool {
+        let attached = matches!(self.task, TaskConfig::Attached(_));
+        !attached && self.island.ranks == 1 && self.daemon.device.in_place()
     }
 
     /// True where this daemon joins a run that others began: it has addresses to join, and is not one

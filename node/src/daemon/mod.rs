@@ -190,7 +190,14 @@ async fn drive(
     let start = first_input(&mut setup, sealer.as_ref());
     let saver = (!options.ephemeral).then_some(setup.saver);
     let depot = Arc::clone(&setup.depot);
-    let lanes = Lanes::start(setup.executor, depot, saver, forger.clone(), sealer);
+    let computes = config.trains_here();
+    let lanes = Lanes::start(
+        setup.executor,
+        depot,
+        saver,
+        (forger.clone(), sealer),
+        computes,
+    );
     let (lanes, answers) = lanes.map_err(DaemonError::Runtime)?;
     let (acquaintances, warning) = setup.acquaintances;
     let (entered, dealt) = (setup.entered, dealt_note(&config, &setup.plan));

@@ -71,6 +71,9 @@ impl Setup {
         let (supervisor, evaluates) = (made.supervisor, made.evaluates);
         let trainer = strategy.trainer(made.trainer)?;
         let layout = Arc::new(trainer.layout().clone());
+        if config.trains_here() {
+            murmurate_tasks::keep_pages_for(layout.len());
+        }
         let (frozen, pool, named) = (trainer.frozen(), trainer.pool(), trainer.named_scores());
         let plan_of = |rounds| plan(config, &layout, frozen, rounds);
         let plan = plan_of(run.rounds)?;

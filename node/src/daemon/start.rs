@@ -101,7 +101,7 @@ fn unanswered(join: &[Multiaddr]) -> Option<String> {
 }
 
 /// Keys of `[task]` that may differ between the daemons of a run.
-const OWN_TASK_KEYS: [&str; 13] = [
+const OWN_TASK_KEYS: [&str; 14] = [
     "accumulate",
     "augmentation",
     "batch",
@@ -114,6 +114,7 @@ const OWN_TASK_KEYS: [&str; 13] = [
     "missing",
     "on_bad_record",
     "patience_s",
+    "recompute",
     "tokenizer",
 ];
 

@@ -74,7 +74,7 @@ impl std::fmt::Debug for MixWork {
 }
 
 impl Lanes {
-    /// Starts both threads. Without a saver, `Save` writes nothing and succeeds. A forger changes
+    /// Starts both threads. The train lane's `computes` itself, or waits for those that do. Without a saver, `Save` writes nothing and succeeds. A forger changes
     /// what the mix lane encodes, in a daemon that lies on request.
     ///
     /// # Errors
@@ -83,8 +83,8 @@ impl Lanes {
         executor: Executor,
         depot: Arc<Depot>,
         saver: Option<Arc<Saver>>,
-        forger: Option<Arc<Forger>>,
-        sealer: Option<Sealer>,
+        (forger, sealer): (Option<Arc<Forger>>, Option<Sealer>),
+        computes: bool,
     ) -> std::io::Result<(Self, mpsc::Receiver<Answer>)> {
         let (train_lane, mix_lane) = executor.split();
         let signals = train_lane.signals();
@@ -99,7 +99,7 @@ impl Lanes {
             .name("train".to_owned())
             .spawn(move || {
                 let _run = of_trainer.entered();
-                let _computing = murmurate_tasks::compute_here();
+                let _computing = computes.then(murmurate_tasks::compute_here);
                 run_train(
                     train_lane,
                     &mut train_work,

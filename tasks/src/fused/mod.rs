@@ -128,11 +128,13 @@ fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTensor {
 
 /// `a b` over the last two axes. The axes before them are those of both.
 fn product(a: &FlexTensor, b: &FlexTensor) -> FlexTensor {
+    let last = a.layout().num_dims() - 1;
+    let [mut shape, of_b] = [a, b].map(|x| x.layout().shape().to_vec());
+    assert_eq!(shape[..last - 1], of_b[..last - 1], "pairs of matrices");
     let pairs = starts(a).into_iter().zip(starts(b));
     let pairs: Vec<[usize; 2]> = pairs.map(Into::into).collect();
     let values = products(&matrices(a), &matrices(b), &pairs);
-    let (mut shape, last) = (a.layout().shape().to_vec(), a.layout().num_dims() - 1);
-    shape[last] = b.layout().shape()[last];
+    shape[last] = of_b[last];
     FlexTensor::from_data(TensorData::new(values, shape))
 }
 

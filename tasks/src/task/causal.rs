@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// Tokens that a model sees at once if the configuration does not say.
 const CONTEXT: usize = 128;
 
+/// Questions of an evaluation, which nothing interrupts.
+const QUESTIONS_MAX: usize = 256;
+
 /// Layers of a Llama that can have adapters.
 const LLAMA_LAYERS: [&str; 7] = [
     "q_proj",
@@ -204,10 +207,34 @@ pub(crate) fn reading<'a>(
 }
 
 /// The questions of a file, for the model of a plan.
-fn choices(file: &Path, plan: &CausalPlan, tokens: &Tokens) -> Result<Choices, TaskError> {
-    let questions = read_questions(file)?;
+fn choices(
+    file: &Path,
+    plan: &CausalPlan,
+    tokens: &Tokens,
+    bad: &BadRecords,
+) -> Result<Choices, TaskError> {
+    let mut questions = read_questions(file)?;
+    let all = questions.len();
+    if all > QUESTIONS_MAX {
+        let each = (0..QUESTIONS_MAX).map(|at| questions[at * all / QUESTIONS_MAX].clone());
+        questions = each.collect();
+        bad.report().say(format!(
+            "{}: each evaluation asks {QUESTIONS_MAX} of the {all} questions, spread evenly (`murmurate eval \
+             --choices` asks all)",
+            file.display()
+        ));
+    }
     let choices = Choices::new(&questions, (tokens, plan.end), plan.shape.positions);
-    Ok(choices.map_err(|reason| ModelDirError::new(file, reason))?)
+    let choices = choices.map_err(|reason| ModelDirError::new(file, reason))?;
+    if choices.cut() > 0 {
+        bad.report().say(format!(
+            "{}: {} questions are longer than the {} tokens of the model's sequences: their beginnings are left out",
+            file.display(),
+            choices.cut(),
+            plan.shape.positions
+        ));
+    }
+    Ok(choices)
 }
 
 impl CausalTask {
@@ -224,7 +251,7 @@ impl CausalTask {
             bad.report().say(dropout);
         }
         let choices = match &config.choices {
-            Some(file) => Some(choices(Path::new(file), &plan, &tokens)?),
+            Some(file) => Some(choices(Path::new(file), &plan, &tokens, &bad)?),
             None => None,
         };
         let reading = reading(config, &plan, tokens, bad.clone())?;

@@ -491,7 +491,25 @@ fn every_evaluation_asks_the_questions_of_the_task() {
     // The untrained model's choices, of which the test above has the source.
     let asked = [found("acc", 3.0), found("acc_norm", 5.0)];
     assert_eq!(scores.last(), asked.into());
+    // What an evaluation leaves out is said when it begins.
+    let short =
+        serde_json::json!({"query": "Does a kiwi", "choices": ["fly?", "walk?"], "gold": 0});
+    let long = serde_json::json!({"query": SENTENCE.repeat(9), "choices": ["a", "b"], "gold": 0});
+    let many = [
+        format!("{short}\n").repeat(255),
+        format!("{long}\n").repeat(257),
+    ]
+    .concat();
+    fs::write(&file, many).unwrap();
     let task = TaskConfig::CausalLm(config);
+    let again = build(&task, &InnerKind::sgd(0.1), &FLEX, 1, &Shards::whole()).unwrap();
+    let told = again.data_reports()[0].take_untold();
+    let all = told.join("\n");
+    assert!(all.contains("asks 256 of the 512 questions"), "{all}");
+    assert!(
+        all.contains("128 questions are longer than the 64 tokens"),
+        "{all}"
+    );
     fs::write(&file, "{\"query\": \"A kiwi\"}").unwrap();
     let refused = build(&task, &InnerKind::sgd(0.1), &FLEX, 1, &Shards::whole());
     let line = refused.err().unwrap().to_string();

@@ -46,7 +46,7 @@ pub(super) fn gauge(name: &str) -> &'static str {
         "privacy_contributions_left" => "Contributions that the budget of privacy still allows",
         "test_loss" => "Loss on held-out data, nats",
         "test_accuracy" => "Fraction of correct predictions on held-out data",
-        "test_score" => "What an attached loop measured on held-out data, by its own names",
+        "test_score" => "What an evaluation measured beside loss and accuracy, by name",
         "longest_wait_seconds" => "The longest wait",
         "longest_wait_deadline_seconds" => "The deadline of the longest wait",
         "predicted_utilization" => "Fraction of a round in training, predicted",

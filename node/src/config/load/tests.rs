@@ -268,7 +268,9 @@ fn runs_of_different_names_are_strangers() {
 #[test]
 fn what_checkpoints_keep_of_the_configuration_says_nothing_of_the_machine() {
     let text = "[run]\nname = \"r\"\nrounds = 3\n[network]\njoin = [\"/ip4/192.0.2.7/tcp/9\"]\n\
-                [daemon]\ndir = \"/home/somebody/node\"\n";
+                [daemon]\ndir = \"/home/somebody/node\"\n[task]\nkind = \"causal-lm\"\n\
+                data = \"book.txt\"\n";
+    let asking = format!("{text}choices = \"asked.jsonl\"\n");
     let path = Path::new("node.toml");
     let config = Config::from_text(path, text, &Overrides::default()).unwrap();
     let kept = config.portable();
@@ -276,6 +278,10 @@ fn what_checkpoints_keep_of_the_configuration_says_nothing_of_the_machine() {
         !kept.contains("192.0.2.7") && !kept.contains("somebody"),
         "{kept}"
     );
+    // Nor of the questions that it asks.
+    let asking = Config::from_text(path, &asking, &Overrides::default()).unwrap();
+    assert_ne!(asking.task, config.task);
+    assert_eq!(asking.portable(), kept);
     let again = Config::from_text(path, &kept, &Overrides::default()).unwrap();
     assert_eq!((again.run.id, again.run.rounds), (config.run.id, 3));
     assert_eq!(again.task, config.task);
