@@ -291,7 +291,7 @@ pub struct EvaluationStatus {
     pub perplexity: Option<f64>,
     /// Bits per byte of text, of language models.
     pub bits_per_byte: Option<f64>,
-    /// What it measured beside, by name: an attached loop by its own, or `task.choices`. They are not sent.
+    /// Further numbers by name: those of an attached loop, or of `task.choices`. They are not sent.
     pub named: BTreeMap<String, f64>,
 }
 
