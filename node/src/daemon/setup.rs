@@ -71,9 +71,7 @@ impl Setup {
         let (supervisor, evaluates) = (made.supervisor, made.evaluates);
         let trainer = strategy.trainer(made.trainer)?;
         let layout = Arc::new(trainer.layout().clone());
-        if config.trains_here() {
-            murmurate_tasks::keep_pages_for(layout.len());
-        }
+        keep_pages(config, layout.len());
         let (frozen, pool, named) = (trainer.frozen(), trainer.pool(), trainer.named_scores());
         let plan_of = |rounds| plan(config, &layout, frozen, rounds);
         let plan = plan_of(run.rounds)?;
@@ -225,6 +223,13 @@ fn judge(
     observer.privacy(account.status());
     judge.account = Some(account);
     Ok(judge)
+}
+
+/// Keeps pages for the next inner step where this process takes it.
+fn keep_pages(config: &Config, parameters: usize) {
+    if config.trains_here() {
+        murmurate_tasks::keep_pages_for(parameters);
+    }
 }
 
 /// The plan of a configuration with this number of rounds. Beside the strategy, peers agree on the seed,
