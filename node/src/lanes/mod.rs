@@ -74,8 +74,9 @@ impl std::fmt::Debug for MixWork {
 }
 
 impl Lanes {
-    /// Starts both threads. The train lane's `computes` itself, or waits for those that do. Without a saver, `Save` writes nothing and succeeds. A forger changes
-    /// what the mix lane encodes, in a daemon that lies on request.
+    /// Starts both threads. That of the train lane `computes` itself, or waits for those that do. Without a
+    /// saver, `Save` writes nothing and succeeds. A forger changes what the mix lane encodes, in a daemon that
+    /// lies on request.
     ///
     /// # Errors
     /// If the system cannot start a thread.
