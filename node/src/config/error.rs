@@ -147,8 +147,15 @@ impl Wrong {
     /// An error of another crate, whose message names the key in backticks.
     pub(super) fn named(section: &str, message: &impl ToString) -> Self {
         let message = message.to_string();
-        let quoted = message.split('`').skip(1).step_by(2);
-        let key = quoted.into_iter().find(|word| word.contains('.'));
+        let of_value = message.split_once(": ");
+        let plain = of_value.and_then(|(key, of)| Some(format!("{key}: {}", of_type(of)?)));
+        let message = plain.unwrap_or(message);
+        let mut quoted = message.split('`').skip(1).step_by(2);
+        let unknown = quoted
+            .clone()
+            .next()
+            .filter(|_| message.starts_with("key `"));
+        let key = quoted.find(|word| word.contains('.')).or(unknown);
         let key = match key {
             Some(key) if key.starts_with(section) => key.to_owned(),
             Some(key) => format!("{section}.{key}"),

@@ -122,6 +122,23 @@ fn wrong_files_are_named_by_line() {
         let said = line(text, &Overrides::default());
         assert!(said.starts_with(expected), "{said}");
     }
+    let of_tables = [
+        (
+            "\n[strategy]\npreset = \"diloco\"\nfoo = 3\n",
+            "node.toml:4: key `foo` does not exist",
+        ),
+        (
+            "\n[strategy]\n[strategy.outr]\nlr = 1\n",
+            "node.toml:3: key `outr` does not exist; did you mean `outer`?",
+        ),
+        (
+            "[strategy.synchronization]\ninner_steps = \"x\"\n",
+            "node.toml:2: `synchronization.inner_steps`: give a whole number from 0 on in place of \"x\"",
+        ),
+    ];
+    for (text, expected) in of_tables {
+        assert_begins(&line(text, &Overrides::default()), expected);
+    }
     let broken = line("[run\n", &Overrides::default());
     assert_begins(&broken, "node.toml:1: ");
     assert!(!broken.contains('\n'), "{broken}");
