@@ -133,16 +133,24 @@ impl Memory {
     /// parameters.
     pub(crate) fn edit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
         self.note(range.clone());
+        self.pieces(range, |memory, offset, piece| {
+            f(offset, piece);
+            put(&memory.file, piece, memory.position(memory.current, offset));
+        });
+    }
+
+    /// Calls `f(offset, values)` for pieces of a range in ascending order.
+    pub(crate) fn view(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &[f32])) {
+        self.pieces(range, |_, offset, piece| f(offset, piece));
+    }
+
+    fn pieces(&mut self, range: Range<usize>, mut f: impl FnMut(&Self, usize, &mut [f32])) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(VALUES_AT_A_TIME, 0.0);
-        let mut offset = range.start;
-        while offset < range.end {
+        for offset in range.clone().step_by(VALUES_AT_A_TIME) {
             let piece = &mut buffer[..VALUES_AT_A_TIME.min(range.end - offset)];
-            let at = self.position(self.current, offset);
-            take(&self.file, piece, at);
-            f(offset, piece);
-            put(&self.file, piece, at);
-            offset += piece.len();
+            take(&self.file, piece, self.position(self.current, offset));
+            f(self, offset, piece);
         }
         self.buffer = buffer;
     }

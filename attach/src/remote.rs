@@ -357,6 +357,10 @@ impl Trainer for RemoteTrainer {
         self.shared.memory.edit(range, f);
     }
 
+    fn view(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &[f32])) {
+        self.shared.memory.view(range, f);
+    }
+
     fn read(&mut self, offset: usize, into: &mut [f32]) {
         self.shared.memory.read(offset, into);
     }

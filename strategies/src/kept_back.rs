@@ -256,6 +256,14 @@ impl Trainer for KeptBack {
         }
     }
 
+    fn view(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &[f32])) {
+        for (travels, own) in self.spans.of(range) {
+            let (to, from) = (travels.start, own.start);
+            self.inner
+                .view(own, &mut |at, piece| f(at - from + to, piece));
+        }
+    }
+
     fn is_at_hand(&self) -> bool {
         self.inner.is_at_hand()
     }

@@ -177,6 +177,11 @@ pub trait Trainer: Send {
     /// becomes the parameters. In place where the backend allows.
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]));
 
+    /// As [`Trainer::visit`], and changes nothing.
+    fn view(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &[f32])) {
+        self.visit(range, &mut |offset, piece| f(offset, piece));
+    }
+
     /// Set where [`Trainer::visit`] reaches the parameters for no more than the cost of a copy, between any
     /// two stretches of training. Then no second copy of the trained parameters is kept during an exchange.
     fn is_at_hand(&self) -> bool {

@@ -8,6 +8,7 @@
 
 use super::feedback;
 use super::{CodecProperties, EncodeContext};
+use core::ops::Range;
 use murmurate_protocol::{BytesBound, Digest};
 
 /// Why a decoder refuses bytes.
@@ -61,14 +62,14 @@ pub enum Named {
     Rung(u8),
 }
 
-/// Work on the tiles of a sum while they are in a cache. They come in order; all but the
+/// The tiles of a sum, each worked on while it is in a cache. They come in order; all but the
 /// last are a multiple of eight values long.
 pub trait Tiles {
-    /// Writes what the sum begins with into the tile that begins at `start`.
-    fn begin(&mut self, start: usize, tile: &mut [f32]);
+    /// The place of a tile, with what the sum begins with.
+    fn begin(&mut self, tile: Range<usize>) -> &mut [f32];
 
-    /// Takes in a tile of the sum.
-    fn end(&mut self, tile: &[f32]);
+    /// The tile at its place is complete.
+    fn end(&mut self, tile: Range<usize>);
 }
 
 /// Encodes runs of f32 and adds decoded ones into an accumulator.
@@ -112,8 +113,8 @@ pub trait Codec: Send {
     /// Which field is wrong.
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError>;
 
-    /// `acc = begin + sum_k weight_k decode(bytes_k)`, in this order: the same bits as
-    /// [`Codec::decode_add`] of one after another, in one pass over `acc` if the codec can. `acc`
+    /// `begin + sum_k weight_k decode(bytes_k)` of `len` values, in this order: the same bits as
+    /// [`Codec::decode_add`] of one after another, in small tiles if [`Codec::has_tiles`]. The sum
     /// is of no use if it fails.
     ///
     /// # Errors
@@ -121,15 +122,20 @@ pub trait Codec: Send {
     fn decode_sum(
         &self,
         inputs: &[(&[u8], f32)],
-        acc: &mut [f32],
+        len: usize,
         tiles: &mut dyn Tiles,
     ) -> Result<(), CodecError> {
-        tiles.begin(0, acc);
+        let acc = tiles.begin(0..len);
         for (bytes, weight) in inputs {
             self.decode_add(bytes, *weight, acc)?;
         }
-        tiles.end(acc);
+        tiles.end(0..len);
         Ok(())
+    }
+
+    /// Set where these bytes are decoded in small tiles, each by itself, for the cost of reading them.
+    fn has_tiles(&self, _bytes: &[u8]) -> bool {
+        false
     }
 
     /// As [`Codec::decode_add`], for an encoding that refers to the common state `shared` of all

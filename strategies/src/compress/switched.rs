@@ -250,11 +250,15 @@ impl Codec for Switched {
     fn decode_sum(
         &self,
         inputs: &[(&[u8], f32)],
-        acc: &mut [f32],
+        len: usize,
         tiles: &mut dyn Tiles,
     ) -> Result<(), CodecError> {
         let first = inputs.first().map_or(&[][..], |(bytes, _)| bytes);
-        self.read(first, |codec| codec.decode_sum(inputs, acc, tiles))
+        self.read(first, |codec| codec.decode_sum(inputs, len, tiles))
+    }
+
+    fn has_tiles(&self, bytes: &[u8]) -> bool {
+        self.read(bytes, |codec| codec.has_tiles(bytes))
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {

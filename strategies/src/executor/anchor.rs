@@ -106,6 +106,11 @@ impl Anchor {
         }
     }
 
+    /// Set where [`Anchor::step`] may take a fragment's aggregate in pieces.
+    pub(super) const fn steps_in_pieces(&self) -> bool {
+        self.inner.is_none() && self.outer.is_elementwise()
+    }
+
     /// What the shared inner optimizer takes the mean of, made of this peer's gradient, and the anchor
     /// at these places. Usually it is the gradient itself.
     pub(super) fn outgoing<'a>(

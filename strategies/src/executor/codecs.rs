@@ -10,6 +10,7 @@ use bytes::Bytes;
 use murmurate_protocol::{
     Digest, Done, FragmentId, Part, PlanHash, Round, SliceId, TrainingRules, WorkError,
 };
+use std::ops::Range;
 
 /// The codecs of contributions and of aggregates.
 pub(super) struct Codecs {
@@ -93,23 +94,24 @@ impl Codecs {
         begin: impl FnMut(usize, &mut [f32]),
     ) -> WorkResult {
         let mut sum = Sum {
+            acc: &mut *acc,
             begin,
             norm: Norm::default(),
         };
         let share = |weight: f64| (weight / total) as f32;
-        if self.sum_in_tiles(acc, inputs, share, host, &mut sum)
-            && sum.norm.quarantine(RMS_MAX).is_ok()
+        if self.sum_in_tiles(inputs, share, host, &mut sum) && sum.norm.quarantine(RMS_MAX).is_ok()
         {
             return Ok(());
         }
-        (sum.begin)(0, acc);
+        let mut begin = sum.begin;
+        begin(0, acc);
         for (slice, weight) in inputs {
             self.add(acc, *slice, share(*weight), host)?;
         }
         if quarantine(acc, RMS_MAX).is_ok() {
             return Ok(());
         }
-        (sum.begin)(0, acc);
+        begin(0, acc);
         for (slice, weight) in inputs {
             self.add_checked(acc, *slice, share(*weight), host)?;
         }
@@ -117,13 +119,12 @@ impl Codecs {
     }
 
     /// Sums slices of one codec in one pass. Returns whether it could.
-    fn sum_in_tiles(
+    fn sum_in_tiles<F: FnMut(usize, &mut [f32])>(
         &self,
-        acc: &mut [f32],
         inputs: &[(SliceId, f64)],
         share: impl Fn(f64) -> f32,
         host: &dyn Host,
-        tiles: &mut dyn Tiles,
+        sum: &mut Sum<'_, F>,
     ) -> bool {
         let Some((first, _)) = inputs.first() else {
             return false;
@@ -138,8 +139,42 @@ impl Codecs {
             }
         }
         let held: Vec<(&[u8], f32)> = held.iter().map(|(bytes, w)| (bytes.as_ref(), *w)).collect();
-        let summed = self.of(first).decode_sum(&held, acc, tiles);
+        let summed = self.of(first).decode_sum(&held, sum.acc.len(), sum);
         summed.is_ok()
+    }
+
+    /// Calls `f(start, values)` for the tiles of a slice of `len` values, each while it is in a cache. It may have
+    /// been called for some when this fails.
+    pub(super) fn each_tile(
+        &self,
+        slice: SliceId,
+        len: usize,
+        host: &dyn Host,
+        f: &mut dyn FnMut(usize, &mut [f32]),
+    ) -> WorkResult {
+        let bytes = bytes_of(slice, host)?;
+        let tile = Vec::new();
+        let decoded = self
+            .of(&slice)
+            .decode_sum(&[(&bytes, 1.0)], len, &mut Passing { tile, f });
+        decoded.map_err(|error| bad_slice(slice, error.to_string()))
+    }
+
+    /// Refuses a slice of `len` values that does not decode to usable ones.
+    pub(super) fn check(&self, slice: SliceId, len: usize, host: &dyn Host) -> WorkResult {
+        let mut norm = Norm::default();
+        self.each_tile(slice, len, host, &mut |_, tile| norm.take(tile))?;
+        let checked = norm.quarantine(RMS_MAX);
+        checked.map_or_else(|error| Err(bad_slice(slice, error.to_string())), |_| Ok(()))
+    }
+
+    /// Set where all of these slices are here and decode in small tiles.
+    pub(super) fn have_tiles(&self, slices: &[SliceId], host: &dyn Host) -> bool {
+        let has = |slice| {
+            host.get(slice)
+                .is_some_and(|bytes| self.of(slice).has_tiles(&bytes))
+        };
+        slices.iter().all(has)
     }
 
     /// `acc = decode(slice)`, and checks it. `acc` is of no use if it fails.
@@ -173,19 +208,40 @@ impl Codecs {
     }
 }
 
-/// The initial values of a sum, and the norm of the sum.
-struct Sum<F> {
+/// A sum, its initial values, and its norm.
+struct Sum<'a, F> {
+    acc: &'a mut [f32],
     begin: F,
     norm: Norm,
 }
 
-impl<F: FnMut(usize, &mut [f32])> Tiles for Sum<F> {
-    fn begin(&mut self, start: usize, tile: &mut [f32]) {
-        (self.begin)(start, tile);
+impl<F: FnMut(usize, &mut [f32])> Tiles for Sum<'_, F> {
+    fn begin(&mut self, tile: Range<usize>) -> &mut [f32] {
+        let place = &mut self.acc[tile.clone()];
+        (self.begin)(tile.start, place);
+        place
     }
 
-    fn end(&mut self, tile: &[f32]) {
-        self.norm.take(tile);
+    fn end(&mut self, tile: Range<usize>) {
+        self.norm.take(&self.acc[tile]);
+    }
+}
+
+/// Tiles that are passed on, and kept nowhere.
+struct Passing<'a> {
+    tile: Vec<f32>,
+    f: &'a mut dyn FnMut(usize, &mut [f32]),
+}
+
+impl Tiles for Passing<'_> {
+    fn begin(&mut self, tile: Range<usize>) -> &mut [f32] {
+        self.tile.clear();
+        self.tile.resize(tile.len(), 0.0);
+        &mut self.tile
+    }
+
+    fn end(&mut self, tile: Range<usize>) {
+        (self.f)(tile.start, &mut self.tile);
     }
 }
 

@@ -6,8 +6,8 @@ use super::frame::Held;
 use super::host::{Host, WorkResult};
 use super::late::{Blend, Late};
 use super::mix_core::MixCore;
+use super::places::Places;
 use murmurate_protocol::{Attempt, FragmentId, Part, Round, SliceId};
-use std::ops::Range;
 
 /// How a fragment's round ends.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,9 @@ impl MixCore {
         aggregates: &[SliceId],
         host: &dyn Host,
     ) -> WorkResult {
+        if self.has_tiles(end, aggregates, host) {
+            return self.apply_tiles(end, aggregates, host);
+        }
         let range = self.places.of(end.fragment);
         if self.local.at_hand.is_some() {
             return self.apply_at_hand(end, aggregates, host);
@@ -46,6 +49,45 @@ impl MixCore {
         self.local.put(local);
         decoded?;
         self.local.set(end.fragment, Held::TakeAnchor);
+        Ok(())
+    }
+
+    /// Set where each tile of the aggregates can move the anchor while it is in a cache: then nothing needs room for
+    /// all of them, and memory is read and written once.
+    fn has_tiles(&self, end: End, aggregates: &[SliceId], host: &dyn Host) -> bool {
+        let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
+        let shard = |slice: &SliceId| self.places.shard(end.fragment, slice.shard, of);
+        let whole = aggregates
+            .iter()
+            .map(|slice| shard(slice).len())
+            .sum::<usize>();
+        whole == self.places.of(end.fragment).len()
+            && aggregates.iter().all(|slice| slice.part != Part::Bundle)
+            && self.anchor.steps_in_pieces()
+            && self.late_in(end).is_none()
+            && self.codecs.have_tiles(aggregates, host)
+    }
+
+    /// As [`MixCore::apply_aggregates`], tile by tile. All are checked before the first one moves the anchor.
+    fn apply_tiles(&mut self, end: End, aggregates: &[SliceId], host: &dyn Host) -> WorkResult {
+        let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
+        let shard = |places: &Places, slice: &SliceId| places.shard(end.fragment, slice.shard, of);
+        for slice in aggregates {
+            let len = shard(&self.places, slice).len();
+            self.codecs.check(*slice, len, host)?;
+        }
+        let held = self.lift(end)?;
+        for slice in aggregates {
+            let range = shard(&self.places, slice);
+            let anchor = &mut self.anchor;
+            let mut step = |start: usize, tile: &mut [f32]| {
+                let start = range.start + start;
+                anchor.step(end.round, start..start + tile.len(), tile);
+            };
+            let moved = self.codecs.each_tile(*slice, range.len(), host, &mut step);
+            assert!(moved.is_ok(), "it was checked: {moved:?}");
+        }
+        self.local.set(end.fragment, held);
         Ok(())
     }
 
@@ -96,29 +138,28 @@ impl MixCore {
             self.put_in_force_late(late, end, aggregate);
             return Ok(());
         }
+        let held = self.lift(end)?;
         let range = self.places.of(end.fragment);
-        let held = if self.keeps_local(end) {
-            self.lift(end.fragment, range.clone())?;
-            Held::KeepDelta
-        } else {
-            Held::TakeAnchor
-        };
         self.anchor.step(end.round, range, aggregate);
         self.local.set(end.fragment, held);
         Ok(())
     }
 
-    /// Where the trainer is at hand: keeps its delta while the anchor moves below it.
-    fn lift(&mut self, fragment: FragmentId, range: Range<usize>) -> WorkResult {
-        self.local.wait_for_trainer();
-        let held = self.local.of(fragment);
-        match &mut self.local.at_hand {
-            Some(at_hand) if held == Held::Contribution => {
-                let anchor = &self.anchor.values[range.clone()];
-                at_hand.lift(range, anchor)
-            }
-            _ => Ok(()),
+    /// What the fragment holds once the anchor has moved. Where the trainer is at hand, its delta is kept while the
+    /// anchor moves below it.
+    fn lift(&mut self, end: End) -> WorkResult<Held> {
+        if !self.keeps_local(end) {
+            return Ok(Held::TakeAnchor);
         }
+        self.local.wait_for_trainer();
+        let held = self.local.of(end.fragment);
+        if let Some(at_hand) = &mut self.local.at_hand
+            && held == Held::Contribution
+        {
+            let range = self.places.of(end.fragment);
+            at_hand.lift(range.clone(), &self.anchor.values[range])?;
+        }
+        Ok(Held::KeepDelta)
     }
 
     /// Returns `true` if the local buffer holds this peer's delta, or a shift of the trainer's parameters.

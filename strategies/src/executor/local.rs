@@ -209,11 +209,20 @@ impl AtHand {
     ) -> WorkResult<&[f32]> {
         let trainer = self.trainer.as_mut().ok_or_else(ended)?;
         self.room.resize(range.len(), 0.0);
-        trainer.read(range.start, &mut self.room);
-        // A delta that is kept lies where the parameters were.
-        if held != Held::KeepDelta {
-            self.room.iter_mut().zip(anchor).for_each(|(d, a)| *d -= a);
-        }
+        let (start, room) = (range.start, &mut self.room);
+        trainer.view(range, &mut |offset, piece| {
+            let at = offset - start..offset - start + piece.len();
+            let (into, anchor) = (&mut room[at.clone()], &anchor[at]);
+            if held == Held::KeepDelta {
+                // A delta that is kept lies where the parameters were.
+                return into.copy_from_slice(piece);
+            }
+            // In one pass: a shard is larger than the caches.
+            let values = piece.iter().zip(anchor);
+            into.iter_mut()
+                .zip(values)
+                .for_each(|(d, (p, a))| *d = p - a);
+        });
         Ok(&self.room)
     }
 

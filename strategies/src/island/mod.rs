@@ -323,6 +323,10 @@ impl Trainer for Island {
         });
     }
 
+    fn view(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &[f32])) {
+        self.ranks[0].view(range, f);
+    }
+
     fn read(&mut self, offset: usize, into: &mut [f32]) {
         self.ranks[0].read(offset, into);
     }

@@ -65,6 +65,7 @@ pub struct StoredOuter {
     /// With its whole state, or with room for one step's values where the state is in `halves`.
     optimizer: OuterOptimizer,
     halves: Option<Vec<u16>>,
+    elementwise: bool,
 }
 
 impl StoredOuter {
@@ -73,19 +74,23 @@ impl StoredOuter {
     /// # Panics
     /// If the optimizer's state cannot be kept in bf16; the grid refuses such configurations.
     pub fn new(kind: &OuterKind, precision: StatePrecision, len: usize) -> Self {
-        match precision {
-            StatePrecision::F32 => Self {
-                optimizer: kind.build(len),
-                halves: None,
-            },
+        let (values, halves) = match precision {
+            StatePrecision::F32 => (len, None),
             StatePrecision::Bf16 => {
                 assert!(kind.is_momentum(), "{} has no bound in bf16", kind.name());
-                Self {
-                    optimizer: kind.build(STEP_VALUES),
-                    halves: Some(vec![0; len]),
-                }
+                (STEP_VALUES, Some(vec![0; len]))
             }
+        };
+        Self {
+            optimizer: kind.build(values),
+            halves,
+            elementwise: kind.is_linear(),
         }
+    }
+
+    /// Set where a fragment may be applied piece by piece: no value's step depends on others, nor on their number.
+    pub const fn is_elementwise(&self) -> bool {
+        self.elementwise
     }
 
     /// As [`OuterOptimizer::apply`].

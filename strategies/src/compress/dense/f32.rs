@@ -55,16 +55,20 @@ impl Codec for F32 {
     fn decode_sum(
         &self,
         inputs: &[(&[u8], f32)],
-        acc: &mut [f32],
+        len: usize,
         tiles: &mut dyn Tiles,
     ) -> Result<(), CodecError> {
         let mut bodies = Vec::with_capacity(inputs.len());
         for (bytes, weight) in inputs {
             let values = expect_tag(bytes, SPEC.tag)?;
-            expect_len(values, 4 * acc.len(), "values")?;
+            expect_len(values, 4 * len, "values")?;
             bodies.push((values, *weight));
         }
-        sum(&bodies, acc, tiles)
+        sum(&bodies, len, tiles)
+    }
+
+    fn has_tiles(&self, _: &[u8]) -> bool {
+        true
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {
@@ -78,18 +82,18 @@ const TILE: usize = 2048;
 kernel! {
     fn sum<'a>(
         bodies: &'a [(&'a [u8], f32)],
-        acc: &'a mut [f32],
+        len: usize,
         tiles: &'a mut dyn Tiles,
     ) -> Result<(), CodecError> {
-        for (at, tile) in acc.chunks_mut(TILE).enumerate() {
-            tiles.begin(at * TILE, tile);
+        for start in (0..len).step_by(TILE) {
+            let end = len.min(start + TILE);
+            let tile = tiles.begin(start..end);
             for (body, weight) in bodies {
-                let from = 4 * TILE * at;
-                let bytes = &body[from..from + 4 * tile.len()];
+                let bytes = &body[4 * start..4 * end];
                 expect_finite(bytes, "values")?;
                 add_f32s(bytes, *weight, tile);
             }
-            tiles.end(tile);
+            tiles.end(start..end);
         }
         Ok(())
     }

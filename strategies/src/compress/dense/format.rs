@@ -128,14 +128,18 @@ impl<F: Format> Codec for Blocks<F> {
     fn decode_sum(
         &self,
         inputs: &[(&[u8], f32)],
-        acc: &mut [f32],
+        len: usize,
         tiles: &mut dyn Tiles,
     ) -> Result<(), CodecError> {
         let mut bodies = Vec::with_capacity(inputs.len());
         for (bytes, weight) in inputs {
-            bodies.push((self.body(bytes, acc.len())?, *weight));
+            bodies.push((self.body(bytes, len)?, *weight));
         }
-        sum_all(&self.0, &bodies, acc, tiles)
+        sum_all(&self.0, &bodies, len, tiles)
+    }
+
+    fn has_tiles(&self, _: &[u8]) -> bool {
+        true
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {
@@ -205,13 +209,14 @@ kernel! {
     fn sum_all<'a, F: Format>(
         format: &'a F,
         bodies: &'a [(&'a [u8], f32)],
-        acc: &'a mut [f32],
+        len: usize,
         tiles: &'a mut dyn Tiles,
     ) -> Result<(), CodecError> {
         let block = format.block();
         let (blocks, block_bytes) = (BLOCK_MAX / block, format.block_bytes(block));
-        for (at, tile) in acc.chunks_mut(blocks * block).enumerate() {
-            tiles.begin(at * blocks * block, tile);
+        for (at, start) in (0..len).step_by(blocks * block).enumerate() {
+            let end = len.min(start + blocks * block);
+            let tile = tiles.begin(start..end);
             for (body, weight) in bodies {
                 let bytes = body[at * blocks * block_bytes..].chunks(block_bytes);
                 for (bytes, acc) in bytes.zip(tile.chunks_mut(block)) {
@@ -219,7 +224,7 @@ kernel! {
                     format.add(bytes, *weight, acc);
                 }
             }
-            tiles.end(tile);
+            tiles.end(start..end);
         }
         Ok(())
     }
