@@ -118,7 +118,6 @@ impl<'de> Deserialize<'de> for Score {
 pub struct Scores(Vec<Option<Score>>);
 
 impl Scores {
-    /// For a group of this many members.
     pub(crate) fn of(members: usize, said: &SortedMap<usize, Score>) -> Self {
         Self(
             (0..members)

@@ -34,7 +34,6 @@ impl Anchor {
         }
     }
 
-    /// A round has changed this fragment.
     pub(crate) fn has_changed(&self, round: Round, fragment: FragmentId) -> bool {
         self.changed.0 == round && self.changed.1.contains_key(&fragment)
     }

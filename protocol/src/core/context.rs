@@ -182,7 +182,6 @@ impl Context {
         }
     }
 
-    /// Queues an output.
     pub(crate) fn put(&mut self, output: Output) {
         assert!(
             self.outbox.outputs.len() < OUTPUTS_MAX,
@@ -415,7 +414,6 @@ impl Context {
 
 /// Pushes that begin in their turn, and what a peer learns of links when pushes end.
 impl Context {
-    /// Queues a push that begins in its turn.
     pub(crate) fn push_in_turn(
         &mut self,
         turn: SendTurn,
@@ -466,7 +464,6 @@ impl Context {
         self.outbox.sends.take(of);
     }
 
-    /// What the proposer of a group of these members says of their links.
     pub(crate) fn propose_links(&mut self, members: &[PeerId]) -> Option<AgreedLinks> {
         let links = self.plan.schedule.link_plan();
         let links = links.filter(|_| self.plan.names_links())?;

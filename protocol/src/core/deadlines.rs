@@ -215,7 +215,6 @@ impl Deadlines {
         self.plan.ceiling
     }
 
-    /// Forgets a peer.
     pub(crate) fn forget(&mut self, peer: PeerId) {
         self.samples.retain(|(_, p), _| *p != peer);
     }

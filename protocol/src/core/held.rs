@@ -105,16 +105,13 @@ pub(crate) struct Data {
 pub(crate) struct Directed {
     /// Hash of the plan without changes, which peers compare.
     pub(crate) plan_hash: PlanHash,
-    /// Rounds, budget and pace of that plan.
     pub(super) first: (u64, StepBudget, Pace),
-    /// All directives that count.
     pub(crate) all: Directives,
     /// The changes in force in the peer's round: they stay the same within a round.
     pub(crate) in_force: InForce,
 }
 
 impl Directed {
-    /// No directives, of this plan.
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             plan_hash: plan.hash(),

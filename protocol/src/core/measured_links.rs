@@ -97,14 +97,12 @@ impl MeasuredLinks {
         self.every > 0
     }
 
-    /// A push begins.
     pub(crate) fn push(&mut self, now: Time, to: PeerId, slice: SliceId, bytes: u64) {
         if self.is_used() {
             self.under_way.begin(now, (to, slice), bytes);
         }
     }
 
-    /// A push ended.
     pub(crate) fn pushed(&mut self, now: Time, to: PeerId, slice: SliceId, outcome: PushOutcome) {
         if !self.is_used() {
             return;

@@ -26,7 +26,6 @@ pub(crate) struct Seats {
 }
 
 impl Seats {
-    /// A round has a result with these contributors.
     pub(crate) fn note(&mut self, now: Time, round: Round, contributors: SortedSet<PeerId>) {
         if self.rounds.back().is_some_and(|(last, _)| *last >= round) {
             return;

@@ -40,12 +40,10 @@ pub(crate) struct Sends {
 }
 
 impl Sends {
-    /// A send is to begin in its turn.
     pub(crate) fn add(&mut self, turn: SendTurn, to: PeerId, slice: SliceId, send: Waiting) {
         self.waiting.insert((turn, to, slice), send);
     }
 
-    /// A push ended.
     pub(crate) fn ended(&mut self, to: PeerId, slice: SliceId) {
         self.under_way.remove(&(to, slice));
     }

@@ -129,7 +129,6 @@ impl Split {
         }
     }
 
-    /// A round was decided with this total weight.
     pub(crate) fn decided(&mut self, round: Round, weight: f64) {
         self.total += weight;
         for together in self.together.values_mut() {
@@ -166,7 +165,6 @@ impl Split {
         self.missing.contains(&peer)
     }
 
-    /// Peers that are missing from this branch.
     pub(crate) fn missing(&self) -> impl Iterator<Item = PeerId> {
         self.missing.iter().copied()
     }

@@ -292,7 +292,6 @@ impl View {
         });
     }
 
-    /// How many peers are being dialled.
     pub(crate) fn dialling(&self, now: Time) -> usize {
         let waits = |r: &&Remote| {
             let contact = &r.contact;

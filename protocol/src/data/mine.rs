@@ -102,7 +102,6 @@ impl Mine {
         }
     }
 
-    /// This number of blocks of a round is finished.
     pub(crate) fn finish(&mut self, round: Round, blocks: u64) {
         if self.round == Some(round) {
             self.finished = blocks;

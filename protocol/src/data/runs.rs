@@ -145,7 +145,6 @@ pub(crate) fn split(list: &[Run], mut count: u64) -> (Vec<Run>, Vec<Run>) {
     (first, rest)
 }
 
-/// How many blocks a list of runs has.
 pub(crate) fn count(list: &[Run]) -> u64 {
     list.iter().map(|run| run.count).sum()
 }

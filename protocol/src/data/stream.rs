@@ -16,11 +16,9 @@ const HELD_ROUNDS: u64 = 3;
 /// What the settling of a round must know of the plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
-    /// The round.
     pub(crate) round: Round,
     /// Set where rounds overlap: its blocks were dealt a round before.
     pub(crate) ahead: bool,
-    /// Draws a peer for a round, or does not.
     pub(crate) draws: &'a dyn Fn(Round, PeerId) -> bool,
 }
 
@@ -86,7 +84,6 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Takes the lowest blocks that are to be trained.
     fn take(&mut self, blocks: u64) -> Vec<Run> {
         let mut taken = self.redo.take_first(blocks);
         let rest = blocks - count(&taken);
@@ -140,7 +137,6 @@ impl Stream {
         found
     }
 
-    /// Deals a round.
     fn cut(&mut self, turn: Turn<'_>) -> Deal {
         let drawn = self.members.iter();
         let drawn = drawn.filter(|(peer, _)| turn.deals_to(turn.dealt(), **peer));

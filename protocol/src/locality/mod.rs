@@ -101,7 +101,6 @@ pub struct Locality {
 }
 
 impl Locality {
-    /// Bytes on the wire.
     pub(crate) fn wire_bytes(&self) -> usize {
         const LENGTH: usize = 8;
         let site = self.site.as_ref().map(|site| LENGTH + site.0.len());

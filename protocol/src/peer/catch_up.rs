@@ -281,7 +281,6 @@ impl Peer {
         }
     }
 
-    /// The fetch of a state failed.
     pub(super) fn state_fetch_failed(&mut self, lost: StateId) {
         if matches!(&self.catch_up, CatchUp::Fetching(offer, _) if offer.state == lost) {
             self.blame_for_the_state();
@@ -289,7 +288,6 @@ impl Peer {
         }
     }
 
-    /// A slice was fetched, for a replay or for the exchange.
     pub(super) fn slice_fetched(&mut self, slice: SliceId, digest: Option<Digest>) {
         let step = match &mut self.catch_up {
             CatchUp::Replaying(replay) => replay.fetched(&mut self.cx, slice, digest),
@@ -301,7 +299,6 @@ impl Peer {
         }
     }
 
-    /// The fetch of a slice failed.
     pub(super) fn slice_fetch_failed(&mut self, slice: SliceId) {
         match &self.catch_up {
             CatchUp::Replaying(replay) if replay.fetches(&slice) => self.ask_state(),
@@ -408,7 +405,6 @@ impl Peer {
         }
     }
 
-    /// A donor is gone.
     pub(super) fn catch_up_gone(&mut self, peer: PeerId) {
         match &mut self.catch_up {
             CatchUp::Asking { .. } => self.state_refused(peer),
@@ -419,7 +415,6 @@ impl Peer {
         }
     }
 
-    /// The catch-up's deadline has passed.
     pub(super) fn catch_up_expired(&mut self) {
         self.cx.waited(Wait::State);
         match &mut self.catch_up {
@@ -450,7 +445,6 @@ impl Peer {
 
 /// Which peers a newcomer or a straggler asks for their state.
 impl Peer {
-    /// Asks the peers that are furthest ahead for their state.
     pub(super) fn ask_state(&mut self) {
         self.drop_replay();
         let mut donors = self.helpful();
@@ -538,7 +532,6 @@ const PAUSE_DOUBLINGS_MAX: u32 = 4;
 ///
 /// Links are authenticated. So what `liars + 1` linked peers say, at least one says that does not lie.
 impl Peer {
-    /// What this many peers say, one of them says that does not lie.
     pub(super) fn believes(&self, count: usize) -> bool {
         count > self.liars()
     }

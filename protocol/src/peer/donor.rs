@@ -42,7 +42,6 @@ impl Donor {
         self.history_askers.retain(|(p, _)| *p != peer);
     }
 
-    /// A peer asks for a state, and this one has one to give.
     pub(super) fn state_asked(
         &mut self,
         cx: &mut Context,

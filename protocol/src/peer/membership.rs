@@ -659,7 +659,6 @@ impl Peer {
             .all(|peer| self.cx.view.is_here(*peer))
     }
 
-    /// How many of this peer's mates are here, of how many.
     pub(super) fn mates_here(&self) -> (usize, usize) {
         let mates = &self.cx.rolls.mates;
         let here = mates.iter().filter(|peer| self.cx.view.is_here(**peer));

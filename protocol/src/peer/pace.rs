@@ -149,7 +149,6 @@ impl Times {
 }
 
 impl Balance {
-    /// The training of a round begins.
     fn begin(&mut self, round: Round, now: Time) {
         self.began = Some((round, now));
         // Forgets peers that have not been measured for long.
@@ -158,7 +157,6 @@ impl Balance {
             .retain(|_, times| round.since(times.round) <= kept);
     }
 
-    /// This peer has trained a round on these samples.
     fn own(&mut self, round: Round, now: Time, samples: u64) {
         if let Some((_, began)) = self.began.filter(|(of, _)| *of == round) {
             let seconds = now.since(began).as_secs_f64();
@@ -201,7 +199,6 @@ impl Balance {
 /// peer waits for slower ones, and more inner steps would not shorten that wait.
 #[derive(Debug, Default)]
 struct Waits {
-    /// The round, and when its training began here.
     began: Option<(Round, Time)>,
     /// When the last of those that were heard of has trained, and the seconds of an inner step here.
     all_trained: Option<(Time, f64)>,
@@ -212,14 +209,12 @@ struct Waits {
 }
 
 impl Waits {
-    /// The training of a round begins.
     fn begin(&mut self, round: Round, now: Time) {
         self.began = Some((round, now));
         self.all_trained = None;
         self.heard.clear();
     }
 
-    /// This peer has trained the round.
     fn trained(&mut self, round: Round, now: Time, steps: u64) {
         let began = self.began.filter(|(of, _)| *of == round && steps > 0);
         self.all_trained = began.and_then(|(_, began)| {

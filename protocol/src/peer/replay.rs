@@ -95,7 +95,6 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// The replay of the next round, with this donor.
     pub(super) fn of(donor: PeerId, replayed: u32) -> Self {
         Self {
             donor: Some(donor),
@@ -378,7 +377,6 @@ pub(super) fn wait_for_state(cx: &mut Context, allowed: Duration) {
     cx.timers.set(Timer::CatchUp, deadline);
 }
 
-/// A decision of a fragment can be one of this peer's round.
 fn fits_the_plan(cx: &Context, fragment: FragmentId, decision: &FragmentMessage) -> bool {
     let plan = &cx.plan;
     if !plan.overlap.exchanges(cx.round, fragment) {

@@ -67,7 +67,6 @@ impl Weighing {
         }
     }
 
-    /// Bytes of its encoding.
     const BYTES: usize = size_of::<u32>();
 }
 
@@ -88,7 +87,6 @@ impl Passes {
         matches!(self, Self::Two)
     }
 
-    /// Bytes of its encoding.
     const BYTES: usize = size_of::<u32>();
 }
 
@@ -135,7 +133,6 @@ impl Grouping {
         }
     }
 
-    /// Bytes of its encoding.
     const FLAT_BYTES: usize = size_of::<u32>();
 }
 

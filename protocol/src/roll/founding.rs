@@ -66,7 +66,6 @@ pub(crate) struct Founding {
     proposed: u32,
     /// The highest number of a proposal that a registrar named.
     highest: u32,
-    /// Rolls that are here, by name.
     rolls: SortedMap<Digest, Arc<Roll>>,
     shared: SharedRolls,
     incoming: Option<Incoming>,
@@ -105,7 +104,6 @@ impl Founding {
         }
     }
 
-    /// Shares rolls with other peers of this process.
     pub(crate) fn sharing(mut self, rolls: SharedRolls) -> Self {
         self.shared = rolls;
         self

@@ -17,7 +17,6 @@ const ROOM: usize = 4;
 /// as one in this number of models.
 const OWNER_LOAD: usize = 8;
 
-/// Fewest owners of parts in a column.
 const PART_OWNERS_MIN: usize = 4;
 
 /// The rows and columns of a number of peers.

@@ -139,7 +139,6 @@ impl<'a> Seats<'a> {
         }
     }
 
-    /// Fills a row.
     fn fill(&mut self, row: &mut Open<'_>) {
         while let Some(group) = self.next(row.free.len(), row.empty) {
             self.place(group, row);

@@ -81,7 +81,6 @@ impl Incoming {
 }
 
 impl Roll {
-    /// Its name.
     pub(crate) fn name(&self) -> RollName {
         RollName {
             digest: self.digest(),

@@ -6,7 +6,6 @@ use crate::limits::{LINK_MBIT_MAX, SYNTHESIZED_MEMBERS_MAX};
 /// Microseconds of a megabyte at one megabit per second.
 pub(super) const MICROS_PER_MB: u64 = 8_000_000;
 
-/// Bytes per second of a megabit per second.
 const BYTES_PER_MBIT: u64 = 125_000;
 
 /// Bytes per second of a rate of 1 in a table of codes.

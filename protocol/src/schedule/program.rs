@@ -61,7 +61,6 @@ pub(crate) struct Turns {
 }
 
 impl Program {
-    /// What member `me` of `n` does.
     pub(crate) fn new(schedule: Schedule, n: usize, me: usize) -> Self {
         match schedule.trees(n) {
             Some(trees) => Self::along(&*trees, n, me),
@@ -226,13 +225,11 @@ fn resolve(all: &[Plain], me: usize) -> Role {
     }
 }
 
-/// In which stage a member sends to another.
 fn stage_towards(all: &[Plain], member: usize, to: usize) -> usize {
     let found = all[member].stages.iter().position(|(t, _)| *t == Some(to));
     found.unwrap_or(0)
 }
 
-/// Whose contributions are in a member's value.
 fn set_of(all: &[Plain], member: usize, value: usize) -> Members {
     let before = &all[member].stages[..value];
     before.iter().fold(Members::one(member), |set, (_, from)| {

@@ -71,12 +71,10 @@ impl LinkCodes {
         (0..n * n).map(|at| self.rows[at / n][at % n]).collect()
     }
 
-    /// How many members it is for.
     pub(crate) const fn members(&self) -> usize {
         self.members as usize
     }
 
-    /// The code of a link.
     pub(crate) fn code(&self, from: usize, to: usize) -> u8 {
         self.rows[from][to]
     }
@@ -106,7 +104,6 @@ impl LinkCodes {
         others.map(|from| self.rate(from, to)).max().unwrap_or(1)
     }
 
-    /// What a peer's line carries out of it.
     pub(super) fn line_out(&self, from: usize) -> u64 {
         let others = (0..self.members()).filter(|to| *to != from);
         others.map(|to| self.rate(from, to)).max().unwrap_or(1)
@@ -146,7 +143,6 @@ impl AgreedLinks {
         LinkCodes::read(&self.codes, members).filter(|codes| !codes.is_unknown())
     }
 
-    /// Checks what a proposer says in this round of this many members.
     pub(crate) fn check(&self, round: Round, members: usize) -> Result<(), WireError> {
         check::ok(self.since <= round, "links.since")?;
         let fits = self.codes.is_empty() || self.read(members).is_some();

@@ -79,7 +79,6 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// Adds a tree, or takes it away.
     fn tree(&mut self, parents: &[usize], add: bool) {
         let n = parents.len();
         let edges = parents

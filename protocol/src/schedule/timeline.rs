@@ -23,7 +23,6 @@ const MICROS: u64 = 1_000_000;
 /// One send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Send {
-    /// The shard.
     pub(crate) shard: u16,
     /// Set if it carries the result.
     pub(crate) down: bool,

@@ -211,7 +211,6 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
 }
 
 impl Choice {
-    /// Writes it down.
     pub(super) fn write(&self, codec: &CodecKind, table: &mut Table) {
         let own = |kind: &CodecKind| kind.spec().tag == codec.spec().tag;
         let value = |kind: &CodecKind| {

@@ -15,7 +15,6 @@ const KEY: &str = GROUPING.name;
 /// The grouping, and the exchange, that averages parameters over cells.
 pub(super) const CELLS: &str = methods::CELLS;
 
-/// Its values.
 pub(super) const GROUPINGS: [&str; 4] = ["auto", "flat", "grid", CELLS];
 
 /// Cells along the axes of a grid, and random ones.
@@ -80,7 +79,6 @@ fn cells(exchange: ExchangeKind, table: &Agreement) -> Result<Grouping, Strategy
     )
 }
 
-/// Refuses what rows and columns cannot carry.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     match strategy.grouping() {
         Some(Grouping::Grid { .. }) => carries(strategy),

@@ -16,10 +16,8 @@ use murmurate_protocol::{
 /// The longest grace: a day.
 const GRACE_MS_MAX: f64 = 86_400_000.0;
 
-/// Parts of a fraction.
 const MILLION: f64 = 1e6;
 
-/// The kinds of grace.
 const GRACES: [&str; 2] = ["fixed", "adaptive"];
 
 /// What the table says of an exchange's rounds.
@@ -127,7 +125,6 @@ fn sampling(exchange: ExchangeKind, table: &Table) -> Result<Sampling, StrategyE
 }
 
 impl Tables {
-    /// Writes it down.
     pub(super) fn set_synchronization(
         &mut self,
         exchange: ExchangeKind,

@@ -3,7 +3,6 @@
 use murmurate_protocol::{Event, PeerId, SortedMap, Time};
 use murmurate_trust::Refusal;
 
-/// Daemons that are remembered for each reason.
 const PEERS_MAX: usize = 64;
 
 const WORDS_MAX: usize = 256;

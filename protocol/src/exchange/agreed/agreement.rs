@@ -59,7 +59,6 @@ pub(super) struct Agreement {
     pub(super) ballot: Ballot,
     /// No vote is given below this ballot.
     pub(super) promised: Ballot,
-    /// This peer's vote in the highest ballot.
     pub(super) voted: Option<(Ballot, Versions)>,
     votes: SortedMap<Ballot, Votes>,
     /// The versions that values stand for, of values that some member voted for.
@@ -206,7 +205,6 @@ impl Agreement {
         all.find(|(value, _)| !self.names.contains_key(value))
     }
 
-    /// This peer coordinates this ballot or a higher one already.
     pub(super) fn coordinates(&self, ballot: Ballot) -> bool {
         let current = self.coordination.as_ref();
         current.is_some_and(|coordination| coordination.ballot >= ballot)

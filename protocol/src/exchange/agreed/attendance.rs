@@ -130,7 +130,6 @@ fn by_others(members: &[Member], versions: &[ShardVersion]) -> Members {
     members.iter().enumerate().filter_map(used).collect()
 }
 
-/// The members that contributed to a fragment of a round.
 fn contributors(decided: &FragmentRound) -> Members {
     let scope = &decided.scope;
     let Some((_, versions)) = &decided.agreement.decided else {

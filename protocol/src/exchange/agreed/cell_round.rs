@@ -63,7 +63,6 @@ impl CellRound {
         Some(next)
     }
 
-    /// A fragment is open, or has ended.
     pub(crate) fn has_opened(&self, fragment: FragmentId) -> bool {
         let mut open = self.fragments.all.iter();
         open.any(|open| open.scope.fragment == fragment)

@@ -120,7 +120,6 @@ pub(crate) fn proven(cx: &Context, scoped: &Scoped) -> Option<Proven> {
     })
 }
 
-/// The slices that a decision names.
 pub(crate) fn slices_of(kind: ExchangeKind, decision: &Scoped) -> Vec<SliceId> {
     named(kind, decision).map(|(slice, _)| slice).collect()
 }
@@ -166,7 +165,6 @@ fn named(kind: ExchangeKind, decision: &Scoped) -> impl Iterator<Item = (SliceId
     present.map(name)
 }
 
-/// Slices with the members' scores, where a decision names some.
 pub(crate) fn scores_of(decision: &Scoped) -> Vec<SliceId> {
     let all = slices_of(ExchangeKind::Gathered, decision).into_iter();
     all.filter(|slice| slice.part == Part::Scores).collect()
@@ -190,7 +188,6 @@ pub(crate) fn inputs_of(decision: &Scoped) -> Vec<(SliceId, f64)> {
         .collect()
 }
 
-/// The weights of all contributions to a decision.
 pub(super) fn weight_of(decision: &Scoped) -> f64 {
     let FragmentMessage::Decided {
         members, versions, ..

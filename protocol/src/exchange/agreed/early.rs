@@ -19,7 +19,6 @@ impl Early {
         self.slices.len() + self.messages.len()
     }
 
-    /// Keeps a message, while there is room.
     pub(crate) fn keep_message(&mut self, from: PeerId, message: &Scoped) {
         let of_sender = self.messages.iter().filter(|(f, _)| *f == from);
         let room = of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX;
@@ -58,7 +57,6 @@ impl Early {
         broke("too many early slices").map(|()| false)
     }
 
-    /// Takes out the slices of rounds and fragments that begin.
     pub(crate) fn take_slices(&mut self, due: impl Fn(Round, FragmentId) -> bool) -> Vec<Arrived> {
         let due = |early: &mut Arrived| due(early.slice.round, early.slice.fragment);
         self.slices.extract_if(.., due).collect()
@@ -85,7 +83,6 @@ impl Early {
         self.messages.retain(|(_, message)| message.round > round);
     }
 
-    /// Keeps the messages that are wanted.
     pub(crate) fn retain_messages(&mut self, wanted: impl Fn(&Scoped) -> bool) {
         self.messages.retain(|(_, message)| wanted(message));
     }

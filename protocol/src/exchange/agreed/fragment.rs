@@ -538,7 +538,6 @@ impl FragmentRound {
         Ok(())
     }
 
-    /// An aggregate arrived from the member that made it.
     fn aggregate_arrived(
         &mut self,
         from: PeerId,
@@ -649,7 +648,6 @@ impl FragmentRound {
         }
     }
 
-    /// A fetch ended.
     pub(crate) fn fetched(&mut self, cx: &mut Context, slice: SliceId, digest: Option<Digest>) {
         self.transfers.slices.insert(slice);
         if !self.transfers.fetching.remove(&slice) {
@@ -682,7 +680,6 @@ impl FragmentRound {
         }
     }
 
-    /// The Executor holds a slice's bytes for it.
     pub(crate) fn holds(&self, slice: &SliceId) -> bool {
         self.transfers.slices.contains(slice)
     }
@@ -712,7 +709,6 @@ impl FragmentRound {
         self.release(cx, &[]);
     }
 
-    /// Releases every slice but those in `keep`.
     pub(super) fn release(&mut self, cx: &mut Context, keep: &[SliceId]) {
         let mut gone = self.all_slices();
         gone.retain(|slice| !keep.contains(slice));

@@ -74,7 +74,6 @@ impl Group {
         Self { sides, ..self }
     }
 
-    /// It merges branches.
     pub(super) fn merges(&self) -> bool {
         !self.sides.is_empty()
     }

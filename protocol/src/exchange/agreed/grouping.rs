@@ -42,13 +42,11 @@ pub(super) struct Grouping {
     pub(super) left_signed: (u64, Option<Round>),
     /// No other peer is waited for: the peers that are ready now are the group.
     pub(super) closed: bool,
-    /// Enough are ready.
     enough: Enough,
     pub(super) term: u8,
     pub(super) turns: Turns,
     pub(super) proposer: Option<PeerId>,
     pub(super) ready: SortedMap<PeerId, Ready>,
-    /// Groups of this round that it has left.
     pub(super) left: SortedSet<GroupTag>,
     /// Groups that peers have joined, where members sign.
     pub(super) joined: Joined,
@@ -607,7 +605,6 @@ pub(super) struct Ready {
 pub(super) struct Joined(SortedMap<PeerId, (Round, GroupTag)>);
 
 impl Joined {
-    /// A peer is in this group.
     pub(super) fn note(&mut self, peer: PeerId, round: Round, group: GroupTag) {
         self.0.insert(peer, (round, group));
     }
@@ -624,7 +621,6 @@ impl Joined {
         }
     }
 
-    /// Enough have joined this group for a decision.
     pub(super) fn enough(&self, group: &Group, round: Round) -> bool {
         let here = |peer: &PeerId| self.0.get(peer) == Some(&(round, group.tag));
         let others = group.others().filter(|(_, peer)| here(peer));

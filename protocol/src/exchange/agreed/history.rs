@@ -201,7 +201,6 @@ impl History {
         proof.or_else(|| past.decisions.get(&fragment))
     }
 
-    /// Whose contributions are in the result of a round's first fragment.
     pub(crate) fn counted(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Counted {
         let past = self.past(round);
         if past.is_some_and(|past| past.merged) {

@@ -87,7 +87,6 @@ impl Agreed {
         }
     }
 
-    /// A message that forms a group whose members sign.
     fn signed_forming(&mut self, cx: &mut Context, from: PeerId, message: &FormingMessage) {
         match message {
             FormingMessage::SignedReady {
@@ -238,7 +237,6 @@ fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
     }
 }
 
-/// A message says the loss of a member.
 fn says_a_loss(forming: &FormingMessage) -> bool {
     if let FormingMessage::Ready { said, .. } = forming {
         return said.loss.is_some();

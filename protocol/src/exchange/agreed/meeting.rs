@@ -312,7 +312,6 @@ impl Meeting {
         Formed::Group(Box::new(group))
     }
 
-    /// A peer is gone.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) -> Formed {
         self.said.remove(&peer);
         if self.active && self.proposer == Some(peer) {
@@ -379,7 +378,6 @@ fn claimed<'a>(heads: impl Iterator<Item = &'a Head>) -> usize {
         .unwrap_or(0)
 }
 
-/// All members of these sides.
 fn members_of(sides: &[MergeSide]) -> impl Iterator<Item = PeerId> {
     sides.iter().flat_map(|side| side.members.iter().copied())
 }

@@ -34,7 +34,6 @@ impl Member {
     }
 }
 
-/// Checks the members of a group.
 pub(super) fn group(members: &[Member]) -> Result<(), WireError> {
     check::ok(
         !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,

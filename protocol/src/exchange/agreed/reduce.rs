@@ -135,7 +135,6 @@ impl FragmentRound {
         );
     }
 
-    /// Slices of some members with their weights.
     fn weighed(&self, set: Members, name: impl Fn(usize) -> SliceId) -> Vec<(SliceId, f64)> {
         let weight = |i: usize| Some(self.scope.group.members.get(i)?.said.weight);
         let all = set.iter();
@@ -189,7 +188,6 @@ impl FragmentRound {
         });
     }
 
-    /// This peer's contribution to a shard is encoded.
     fn encoded(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
         self.reduction.encoded.insert(shard, bytes);
         let slice = self.scope.contribution(shard, self.scope.group.me);
@@ -425,7 +423,6 @@ impl FragmentRound {
         }
     }
 
-    /// The second wait for members is as long as the first one may be.
     fn wait_for_seconds(&mut self, cx: &mut Context, members: &[PeerId]) {
         let (fragment, wait) = (self.scope.fragment, Wait::Contributions);
         let allowed = cx.deadlines.allow(wait, members.iter().copied());
@@ -513,7 +510,6 @@ impl FragmentRound {
         }
     }
 
-    /// A member's second contribution is here.
     pub(super) fn second_arrived(&mut self, member: usize, slice: SliceId) {
         self.transfers.slices.insert(slice);
         let shard = self.scope.part_of(&slice);

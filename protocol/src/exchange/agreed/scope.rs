@@ -113,7 +113,6 @@ impl Scope {
         !self.group.merges() && self.within.is_none()
     }
 
-    /// The name of a member's contribution to a shard.
     pub(super) fn contribution(&self, shard: u16, member: usize) -> SliceId {
         SliceId {
             round: self.round,
@@ -140,7 +139,6 @@ impl Scope {
         }
     }
 
-    /// The name of this peer's aggregate of a shard.
     pub(super) fn own_aggregate(&self, shard: u16, attempt: Attempt) -> SliceId {
         SliceId {
             part: self.named(shard),
@@ -158,7 +156,6 @@ impl Scope {
         }
     }
 
-    /// The name of a basis that a member makes of a shard.
     pub(super) fn basis(&self, shard: u16, member: usize, attempt: Attempt) -> SliceId {
         SliceId {
             part: Part::Basis,
@@ -167,7 +164,6 @@ impl Scope {
         }
     }
 
-    /// The name of a member's second contribution to a shard.
     pub(super) fn second(&self, shard: u16, member: usize, attempt: Attempt) -> SliceId {
         SliceId {
             part: Part::Second,
@@ -176,7 +172,6 @@ impl Scope {
         }
     }
 
-    /// The name of a member's value of a shard in one of its stages.
     pub(super) fn value(&self, shard: u16, member: usize, stage: usize) -> SliceId {
         let contribution = self.contribution(shard, member);
         match stage {
@@ -255,7 +250,6 @@ impl Scope {
         })
     }
 
-    /// Store of a shard's reduction.
     pub(super) fn reduction(&self, shard: u16) -> StoreId {
         if self.group.merges() {
             StoreId::Merged(shard)
@@ -264,7 +258,6 @@ impl Scope {
         }
     }
 
-    /// Ending of the fragment with these aggregates.
     pub(super) fn ending(&self, aggregates: Vec<SliceId>) -> Ending {
         if self.group.merges() {
             Ending::Merge(aggregates)
@@ -273,7 +266,6 @@ impl Scope {
         }
     }
 
-    /// A version says that a member's contribution is left out.
     pub(super) fn left_out(&self, version: &ShardVersion) -> bool {
         self.gathered && version.contributors.is_empty()
     }
@@ -328,7 +320,6 @@ impl Scope {
         Ok(contributors)
     }
 
-    /// The header of this peer's contributions.
     pub(super) fn contribution_meta(&self, bytes: u64) -> SliceMeta {
         let group = self.group.tag;
         SliceMeta {
@@ -415,19 +406,16 @@ impl Scope {
         });
     }
 
-    /// Sends a member a message about this fragment.
     pub(super) fn send(&self, cx: &mut Context, to: PeerId, body: FragmentMessage) {
         cx.send(to, self.scoped(body));
     }
 
-    /// Sends all other members a message about this fragment.
     pub(super) fn send_all(&self, cx: &mut Context, body: &FragmentMessage) {
         for peer in self.group.other_peers() {
             self.send(cx, peer, body.clone());
         }
     }
 
-    /// A message about this fragment in this group.
     pub(super) fn scoped(&self, body: FragmentMessage) -> Scoped {
         Scoped {
             round: self.round,

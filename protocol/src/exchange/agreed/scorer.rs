@@ -28,7 +28,6 @@ pub(super) struct Scorer<'a> {
 }
 
 impl Scorer<'_> {
-    /// The part with this peer's scores.
     fn own_scores(&self) -> u16 {
         (self.scope.group.len() + self.scope.group.me) as u16
     }

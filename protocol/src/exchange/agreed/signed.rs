@@ -19,7 +19,6 @@ use crate::limits::{BALLOTS_UNTIL_VOID, LOCK_AFTER_MIN};
 use crate::sorted::SortedMap;
 use crate::{Attempt, Digest, Members, PeerError, PeerId, Signature, Wait};
 
-/// The place of a signature of this peer.
 const MINE: Signature = Signature::BLANK;
 
 impl FragmentRound {
@@ -466,7 +465,6 @@ impl FragmentRound {
         self.follow(cx, of, alive, shards);
     }
 
-    /// Coordinates a ballot.
     fn lead(&mut self, cx: &mut Context, ballot: u8) {
         let held = self.holdings.newest();
         let (signed, scope) = self.sealed();

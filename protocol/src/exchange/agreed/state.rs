@@ -171,13 +171,11 @@ pub(super) struct ScoringState {
     pub(super) queue: Vec<usize>,
     /// The loss at the anchor.
     pub(super) before: Option<f64>,
-    /// This peer's scores.
     pub(super) own: SortedMap<usize, Score>,
     pub(super) began: Time,
     pub(super) took: Duration,
     /// Decided scores that are being read; `None` until that begins.
     pub(super) unread: Option<SortedSet<u16>>,
-    /// The members' scores.
     pub(super) said: SortedMap<PeerId, Scores>,
 }
 

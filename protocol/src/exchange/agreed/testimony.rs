@@ -36,7 +36,6 @@ pub(super) struct Lead {
 pub(super) struct Statements {
     /// Each with the member that it is for, or for all. Bounded: once of each kind.
     pub(super) all: Vec<(Option<PeerId>, SignedMessage)>,
-    /// All of them were repeated.
     pub(super) repeated: bool,
     /// Time of their repetition above ballot zero, where no other wait has one.
     pub(super) due: Option<Time>,
@@ -52,7 +51,6 @@ pub(super) struct Testimony {
     pub(super) joined: bool,
     /// Time at which this member locks although votes are missing.
     pub(super) lock_at: Option<Time>,
-    /// Votes are overdue.
     pub(super) overdue: bool,
     /// Ballots whose votes differ and were shown to the others.
     pub(super) shown: SortedSet<u8>,
@@ -110,7 +108,6 @@ impl Testimony {
         }
     }
 
-    /// The value that stands for these versions.
     pub(super) fn value(&self, versions: &[ShardVersion]) -> Digest {
         value_of(&self.group.digest, versions)
     }
@@ -147,7 +144,6 @@ impl Testimony {
         self.statements = Statements::default();
     }
 
-    /// A member asks for a ballot.
     pub(super) fn wishes(&mut self, member: usize, ballot: u8) {
         let wish = self.wishes.entry(member).or_default();
         *wish = ballot.max(*wish);
@@ -184,7 +180,6 @@ impl Testimony {
             && hopeful.iter().all(voted)
     }
 
-    /// The claim in a pledge.
     pub(super) fn claim(pledge: &Pledge) -> Claim<Digest> {
         Claim {
             zero: pledge.zero,
@@ -316,7 +311,6 @@ impl Testimony {
         lies
     }
 
-    /// Compares the votes of a certificate.
     pub(super) fn compare_votes(&self, cx: &mut Context, scope: &Scope, shown: &VoteCertificate) {
         let vote = statement(false, shown.ballot, shown.value);
         for (peer, signature) in &shown.votes {
@@ -390,7 +384,6 @@ pub(super) fn read(
     })
 }
 
-/// A certificate as a message.
 fn write(group: &Group, known: &Certificate<Digest, Signature>) -> VoteCertificate {
     VoteCertificate {
         ballot: known.ballot,

@@ -741,7 +741,6 @@ impl FragmentRound {
         self.follow(cx, ballot, alive, &shards);
     }
 
-    /// Tells the others of these members.
     fn tell(&self, cx: &mut Context, members: Members, body: &FragmentMessage) {
         for (_, peer) in self.scope.group.others().filter(|(i, _)| members.has(*i)) {
             self.scope.send(cx, peer, body.clone());

@@ -157,7 +157,6 @@ impl Forming {
         })
     }
 
-    /// The step that is due.
     pub(super) fn step(&self, cx: &Context) -> Step {
         let awaited = self.mates().any(|peer| self.is_awaited(cx, peer));
         let may_come = |peer| self.may_come(cx, peer);

@@ -41,7 +41,6 @@ impl CellsExchange {
         Ok(())
     }
 
-    /// A peer has trained in a round.
     fn ready(&mut self, cx: &mut Context, from: PeerId, round: Round) {
         if round >= cx.round {
             cx.view.did_its_part(from, round);

@@ -82,7 +82,6 @@ pub(crate) struct CellsExchange {
 }
 
 impl CellsExchange {
-    /// The dealing of the roll, and this peer's place in it.
     fn place(cx: &Context) -> Option<(Dealing, usize)> {
         let roll = cx.rolls.roll.as_ref()?;
         Some((cx.dealing(roll.len())?, roll.place_of(cx.me())?))
@@ -185,7 +184,6 @@ impl CellsExchange {
         }
     }
 
-    /// A peer's link is gone.
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         if cx.rolls.mates.contains(&peer) {
             self.down.entry(peer).or_insert(cx.now);
@@ -469,7 +467,6 @@ impl EarlyReady {
         self.0.retain(|(_, of)| *of != peer);
     }
 
-    /// A round is over.
     fn forget_until(&mut self, round: Round) {
         self.0.retain(|(of, _)| *of > round);
     }

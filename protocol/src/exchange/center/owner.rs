@@ -121,7 +121,6 @@ impl Center {
         cx.push(to, slice, meta, 0);
     }
 
-    /// A reply's push ended. One that certainly failed is repeated.
     pub(super) fn reply_pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let PushEnd { to, slice, outcome } = end;
         let Some(reply) = self.replies.get_mut(&slice) else {
@@ -157,7 +156,6 @@ impl Center {
         }
     }
 
-    /// This peer's own round has read its reply.
     pub(super) fn own_reply_read(&mut self, slice: SliceId) {
         if let Some(reply) = self.replies.get_mut(&slice) {
             reply.mine = false;

@@ -13,7 +13,6 @@ use crate::{
 };
 use core::time::Duration;
 
-/// A shard of a fragment.
 pub(super) type ShardKey = (FragmentId, u16);
 
 /// Name of this exchange in errors.
@@ -144,7 +143,6 @@ pub(super) struct Arrival {
     pub(super) slice: SliceId,
     /// The version of the center that its sender had pulled.
     pub(super) base: u64,
-    /// Its sender's round.
     pub(super) round: Round,
 }
 
@@ -182,7 +180,6 @@ impl Shard {
         })
     }
 
-    /// Notes that a contribution is taken in.
     pub(super) fn note_taken(&mut self, arrival: &Arrival, known: impl Fn(&PeerId) -> bool) {
         if self.taken.len() > VIEW_PEERS_MAX {
             self.taken.retain(|peer, _| known(peer));

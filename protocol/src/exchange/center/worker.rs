@@ -22,7 +22,6 @@ impl Center {
         open.filter_map(|shard| shard.owner).collect()
     }
 
-    /// This peer's contribution to a shard.
     fn contribution(cx: &Context, (fragment, shard): ShardKey) -> SliceId {
         SliceId {
             round: cx.round,
@@ -110,7 +109,6 @@ impl Center {
         }
     }
 
-    /// Pushes the contribution to the shard's owner.
     fn push_contribution(&mut self, cx: &mut Context, place: ShardKey) {
         let (slice, base) = (Self::contribution(cx, place), self.base(place));
         let of = Self::of(cx, place.0);
@@ -286,7 +284,6 @@ impl Center {
         pull.deadline = cx.wait_in(fragment, Wait::Center, allowed);
     }
 
-    /// The shards that a peer was to answer.
     pub(super) fn open_at(&self, peer: PeerId) -> Vec<ShardKey> {
         let mut places = Vec::new();
         for pull in self.fragments.iter().filter(|p| p.ending.is_none()) {
@@ -317,7 +314,6 @@ impl Center {
         self.retry(cx, place);
     }
 
-    /// A push certainly failed.
     pub(super) fn push_failed(&mut self, cx: &mut Context, to: PeerId, slice: SliceId) {
         let place = (slice.fragment, slice.shard);
         if slice.round == cx.round && self.open_at(to).contains(&place) {

@@ -208,7 +208,6 @@ impl GridPart {
         }
     }
 
-    /// The decision, once there is one.
     pub(super) fn decision(&self) -> Option<Scoped> {
         self.ending.is_some().then(|| self.partial())
     }

@@ -170,7 +170,6 @@ impl GridExchange {
         Ok(())
     }
 
-    /// A peer asks how a round's fragment ended.
     fn asked(&mut self, cx: &mut Context, from: PeerId, round: Round, fragment: FragmentId) {
         if let Some(decision) = self.history.decision(round, fragment) {
             let decision = decision.clone();

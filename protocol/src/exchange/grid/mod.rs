@@ -118,7 +118,6 @@ impl GridExchange {
         }
     }
 
-    /// A peer's link is gone.
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         self.parts.values_mut().for_each(|part| part.gone(cx, peer));
         self.early.drop_of(cx, peer);

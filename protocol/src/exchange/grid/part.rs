@@ -121,7 +121,6 @@ impl GridPart {
         self.ending.is_some() || self.missed.is_some()
     }
 
-    /// Time of its next look.
     pub(super) fn next(&self) -> Option<Time> {
         let column = self.column.as_ref().filter(|column| !column.round.over());
         let column = column.map(|column| column.round.due());
@@ -286,7 +285,6 @@ impl GridPart {
         self.conclude(cx);
     }
 
-    /// A peer's link is gone.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         self.row.awaited.remove(&peer);
         if let Some(column) = &mut self.column {
@@ -335,7 +333,6 @@ impl GridPart {
         others.filter(|peer| Some(*peer) != me).collect()
     }
 
-    /// Sets the note that this peer makes.
     pub(super) fn set_note(&mut self, note: Vec<u8>) {
         if let Some(column) = &mut self.column {
             column.set_note(note);
@@ -435,7 +432,6 @@ impl GridPart {
 }
 
 impl GridPart {
-    /// A slice arrived.
     pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
         let Arrived {
             from,
@@ -500,7 +496,6 @@ impl GridPart {
         Ok(())
     }
 
-    /// A push ended.
     pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let slice = end.slice;
         if slice.part == Part::Contribution && self.row.sending.remove(&slice.shard) {
@@ -514,7 +509,6 @@ impl GridPart {
         }
     }
 
-    /// A message of this peer's column.
     pub(super) fn column_said(
         &mut self,
         cx: &mut Context,

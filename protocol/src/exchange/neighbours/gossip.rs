@@ -46,7 +46,6 @@ const MASS_MAX: f64 = 4.0;
 /// three that were late. More of them wait for the next mix.
 const MIXED_PER_SENDER_MAX: usize = 4;
 
-/// The rule of gossip.
 pub(super) struct Gossip {
     topology: Box<dyn Topology>,
     /// Set where peers wait for the round's partners.

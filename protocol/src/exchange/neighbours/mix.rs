@@ -139,7 +139,6 @@ impl<P> FragmentMix<P> {
         self.stage = MixStage::Ended(Ending::Void);
     }
 
-    /// How it ended, once it has.
     pub(super) fn ending(&self) -> Option<(FragmentId, Ending)> {
         match &self.stage {
             MixStage::Ended(ending) => Some((self.fragment, ending.clone())),
@@ -171,7 +170,6 @@ impl<F, E> Default for Mixes<F, E> {
 }
 
 impl<F: Default, E> Mixes<F, E> {
-    /// A round begins.
     pub(super) fn begin(&mut self, cx: &Context) {
         self.began = cx.now;
         let ids = cx.plan.fragment_ids();

@@ -82,7 +82,6 @@ pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn 
     Some(exchange)
 }
 
-/// The exchange of one peer with its neighbours, by one rule.
 struct Neighbours<R: Rule> {
     rule: R,
     /// The round's fragments; none between two rounds.

@@ -34,7 +34,6 @@ impl Ranks {
         self.me
     }
 
-    /// The peer of a rank, this one included.
     pub(super) fn peer(&self, rank: usize) -> Option<PeerId> {
         self.peers.get(rank).copied()
     }

@@ -8,7 +8,6 @@ use crate::{Attempt, FragmentId, Order, Part, PeerError, PeerId, SliceId, SliceM
 /// The bits of an attempt that tell slices of one round apart; the others tell lives apart.
 const SLOT_BITS: u32 = 6;
 
-/// The one slice of a fragment that this peer encodes in a round.
 pub(super) fn own(cx: &Context, fragment: FragmentId) -> SliceId {
     SliceId {
         round: cx.round,
@@ -80,7 +79,6 @@ pub(super) struct Push<N> {
     pub(super) meta: SliceMeta,
     /// Number of pushes of the same bytes before this one.
     pub(super) again: u8,
-    /// Note of the rule.
     pub(super) note: N,
 }
 
@@ -103,7 +101,6 @@ impl<N> Default for SliceLedger<N> {
 }
 
 impl<N> SliceLedger<N> {
-    /// Pushes a slice.
     pub(super) fn push(
         &mut self,
         cx: &mut Context,

@@ -36,7 +36,6 @@ use crate::sorted::{SortedMap, SortedSet};
 /// Sizes of a group, of its quorum, and of the liars that it survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
-    /// Members of the group.
     pub(super) members: usize,
     /// Members that decide: a quorum of all seats, at most `members`.
     pub(super) quorum: usize,
@@ -134,7 +133,6 @@ pub(super) struct Decision<V, S> {
     pub(super) value: V,
     /// The signatures are of locks; otherwise they are of votes.
     pub(super) locked: bool,
-    /// The signatures, by member.
     pub(super) signatures: SortedMap<usize, S>,
 }
 
@@ -144,7 +142,6 @@ pub(super) struct Ledger<V, S> {
     terms: Terms,
     /// This member votes and locks in no ballot below.
     promised: u8,
-    /// This member's votes.
     voted: SortedMap<u8, V>,
     /// The highest ballot in which this member has locked.
     locked: Option<u8>,
@@ -228,7 +225,6 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         }
     }
 
-    /// The highest certificate.
     pub(super) fn certificate(&self) -> Option<&Certificate<V, S>> {
         self.highest.as_ref()
     }
@@ -275,12 +271,10 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.promised = self.promised.max(ballot);
     }
 
-    /// A member's vote in a ballot, with its signature.
     pub(super) fn vote_of(&self, member: usize, ballot: u8) -> Option<&(V, S)> {
         self.votes.get(&ballot)?.get(&member)
     }
 
-    /// A member's lock in a ballot, with its signature.
     pub(super) fn lock_of(&self, member: usize, ballot: u8) -> Option<&(V, S)> {
         self.locks.get(&ballot)?.get(&member)
     }
@@ -301,7 +295,6 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         voters.into_iter()
     }
 
-    /// The decision, once there is one.
     pub(super) fn decided(&self) -> Option<Decision<V, S>> {
         let all = self
             .votes

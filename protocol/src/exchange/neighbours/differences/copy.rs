@@ -44,7 +44,6 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Takes a slice in.
     pub(super) fn take(&mut self, slice: SliceId, number: u32, share: f64) -> Came {
         let held = self.base.as_ref().map(|base| base.last);
         let whole = self.whole.as_ref().map(|(whole, _)| *whole);
@@ -142,7 +141,6 @@ impl Copy {
         self.lacked
     }
 
-    /// A round is over.
     pub(super) fn round_over(&mut self) {
         let next = self.reached().map(|(_, next)| next);
         let gap = next.is_some_and(|next| {
@@ -173,7 +171,6 @@ impl Copy {
         waiting.chain(whole).chain(last).collect()
     }
 
-    /// Slices that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len() + usize::from(self.whole.is_some())
     }

@@ -50,7 +50,6 @@ struct Mean {
     asked: SortedSet<PeerId>,
     /// Members whose part is not here, perhaps this peer itself.
     awaited: SortedSet<PeerId>,
-    /// The parts that are summed.
     parts: SortedMap<PeerId, SliceId>,
     /// Once it is made, whose parameters of which round are in it.
     rounds: SortedMap<PeerId, Round>,
@@ -70,7 +69,6 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// The meta of its push.
     fn meta(&self, round: Round) -> SliceMeta {
         let (parts, own) = (self.parts, self.own);
         SliceMeta {
@@ -352,7 +350,6 @@ impl Means {
         self.advance(cx, key, parts);
     }
 
-    /// The sum of a mean is encoded, or is not.
     fn encoded(&self, cx: &mut Context, key: Key, mean: &mut Mean, done: &Done, failed: bool) {
         let slice = mean_slice(cx, key);
         mean.stage = match done {

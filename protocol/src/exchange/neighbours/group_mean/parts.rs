@@ -18,11 +18,9 @@ const AGAIN_MAX: u8 = 1;
 pub(super) struct Parts {
     bounds: PullPlan,
     newest: SortedMap<FragmentId, (SliceId, u64)>,
-    /// Fragments that are being encoded, and in which round.
     encoding: SortedMap<FragmentId, Round>,
     /// Parts under way, each with the round of the mean that it is for.
     ledger: SliceLedger<Round>,
-    /// Who waits for which fragment, for means of which rounds.
     waiting: SortedMap<(PeerId, FragmentId), Vec<Round>>,
 }
 

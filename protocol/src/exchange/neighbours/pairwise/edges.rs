@@ -10,7 +10,6 @@ use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
 use crate::sorted::SortedMap;
 use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceMeta, Tag, Unneeded};
 
-/// One neighbour and one fragment.
 type Key = (FragmentId, PeerId);
 
 /// A half that is being encoded.
@@ -169,7 +168,6 @@ impl Edges {
         }
     }
 
-    /// The push of this end's half ended.
     pub(super) fn pushed(&mut self, cx: &mut Context, push: PushEnd) {
         let PushEnd { to, slice, outcome } = push;
         let Some(edge) = self.all.get_mut(&(slice.fragment, to)) else {

@@ -16,7 +16,6 @@ const AGAIN_MAX: u8 = 1;
 /// The question of a peer that waits for the answer.
 #[derive(Clone, Copy, Debug)]
 struct Question {
-    /// The round that it asks for.
     round: Round,
     /// The newest round of which it has mixed an iterate.
     taken: Option<Round>,
@@ -33,7 +32,6 @@ pub(super) struct Published {
     iterates: SortedMap<FragmentId, SortedMap<Round, (SliceId, u64)>>,
     /// Answers under way, each with the asker's round.
     ledger: SliceLedger<Round>,
-    /// The peers that wait for an answer, each with its question.
     waiting: SortedMap<PeerId, Question>,
 }
 
@@ -118,7 +116,6 @@ impl Published {
         chosen.filter(|all| all.iter().all(|(slice, _)| slice.round >= oldest))
     }
 
-    /// A peer asks.
     pub(super) fn asked(
         &mut self,
         cx: &mut Context,
@@ -172,7 +169,6 @@ impl Published {
     }
 }
 
-/// The header of an answer to a question of this round.
 pub(in crate::exchange::neighbours) fn answer(round: Round, bytes: u64) -> SliceMeta {
     SliceMeta {
         of: 1,

@@ -142,7 +142,6 @@ impl Edge {
         all.map(|m| m.slice).collect()
     }
 
-    /// Messages that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }

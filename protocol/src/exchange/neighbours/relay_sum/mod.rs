@@ -82,10 +82,8 @@ pub(super) struct Served {
     unserved: SortedSet<PeerId>,
 }
 
-/// The rule of relayed sums.
 pub(super) struct RelaySum {
     topology: Box<dyn Topology>,
-    /// The tree of this round.
     tree: Option<Tree>,
     edges: SortedMap<(FragmentId, PeerId), Edge>,
     /// Messages whose push is under way.
