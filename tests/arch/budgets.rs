@@ -39,7 +39,7 @@ const IMPL_FILES_MAX: usize = 5;
 
 /// Modes of the agreement, by a word that names each, and the production files that have the word.
 const MODES: [(&str, &[&str], usize); 7] = [
-    ("liars", &["liars"], 25),
+    ("liars", &["liars"], 8),
     ("scoring", &["scoring", "Scoring"], 11),
     ("merges", &["merges", "mergeable", "Merge", "merging"], 25),
     ("two passes", &["passes", "Passes", "second_pass"], 6),

@@ -14,6 +14,7 @@ use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Vouching};
 use crate::peer::life::Standing;
 use crate::peer::replay::{Helpers, Replay, STALENESS_MAX, Step, wait_for_state};
+use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::{ExchangeMessage, Offer, TransferMessage};
 use crate::{
@@ -57,7 +58,7 @@ impl Peer {
         if !matches!(self.catch_up, CatchUp::Replaying(_)) {
             return None;
         }
-        let signers_min = self.liars() + 1;
+        let signers_min = self.tolerance().believed_min();
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return None;
         };
@@ -228,7 +229,7 @@ impl Peer {
             anchor: offer.anchor,
         };
         let known = self.standing() == Standing::Behind(base);
-        if self.liars() > 0 && !known {
+        if !self.tolerance().is_none() && !known {
             self.seek_vouchers(offer, donors);
         } else {
             self.fetch_state(offer, donors);
@@ -504,8 +505,12 @@ impl Peer {
         donors.sort_by_key(|(round, id)| (std::cmp::Reverse(*round), *id));
         // A state that opens an earlier round would mean more rounds to replay. Those that may lie do
         // not count, however far ahead they claim to be.
-        let liars = if at_rest.is_empty() { self.liars() } else { 0 };
-        let newest = donors.get(liars.min(donors.len().saturating_sub(1)));
+        let tolerance = if at_rest.is_empty() {
+            self.tolerance()
+        } else {
+            Tolerance::NONE
+        };
+        let newest = tolerance.credible(&donors).or(donors.last());
         let newest = newest.map(|(round, _)| *round);
         donors.retain(|(round, _)| Some(round.next()) >= newest);
         donors.into_iter().map(|(_, id)| id).collect()
@@ -513,7 +518,7 @@ impl Peer {
 
     /// How many donors are asked: more than those that may lie.
     fn donors_max(&self) -> usize {
-        DONORS_MAX.max(self.liars() + 1)
+        DONORS_MAX.max(self.tolerance().believed_min())
     }
 
     fn send_asks(&mut self, donors: &[PeerId]) {
@@ -527,39 +532,29 @@ impl Peer {
 /// Doublings of the pause after a catch-up whose bytes were wrong.
 const PAUSE_DOUBLINGS_MAX: u32 = 4;
 
-/// How many peers must say the same before this one believes it, and whether an offered state is the
-/// run's.
-///
-/// Links are authenticated. So what `liars + 1` linked peers say, at least one says that does not lie.
+/// Which claims of others are believed. Links are authenticated: a liar cannot speak for two peers.
 impl Peer {
     pub(super) fn believes(&self, count: usize) -> bool {
-        count > self.liars()
+        self.tolerance().believes(count)
     }
 
     /// How many of the peers that take part may lie. Until a peer has met the run it may have met
     /// liars only, so for a while it counts all peers that it knows of.
-    fn liars(&self) -> usize {
+    fn tolerance(&self) -> Tolerance {
         if !self.cx.plan.agreement.signs() {
-            return 0;
+            return Tolerance::NONE;
         }
         let greeted = 1 + self.cx.view.greeted().count();
         let config = &self.cx.config;
         let young =
             !self.life.once.begun && self.cx.now.since(self.life.started) < config.start_wait;
-        let members = if young {
-            let known = self.cx.view.iter().filter(|(_, r)| !r.banned).count() + 1;
-            let expected = config.start_with.max(config.companions + 1);
-            greeted.max(known).max(expected)
-        } else {
-            greeted
-        };
-        // Its first links may be all liars that the run allows for.
-        let fewest = match self.cx.plan.agreement.liars {
-            u16::MAX => 1,
-            liars => usize::from(liars),
-        };
-        let liars = self.cx.plan.liars_of(members);
-        if young { liars.max(fewest) } else { liars }
+        if !young {
+            return self.cx.plan.tolerance(greeted);
+        }
+        let known = self.cx.view.iter().filter(|(_, r)| !r.banned).count() + 1;
+        let expected = config.start_with.max(config.companions + 1);
+        let members = greeted.max(known).max(expected);
+        self.cx.plan.tolerance_at_first(members)
     }
 
     /// Asks the others whether an offered state is the run's.
@@ -606,7 +601,7 @@ impl Peer {
     /// A peer says with which parameters it began a round, or that it did not begin it.
     pub(super) fn anchor_said(&mut self, from: PeerId, round: Round, anchor: Option<Digest>) {
         self.rest_answered(from, round, anchor);
-        let (liars, Some(anchor)) = (self.liars(), anchor) else {
+        let (tolerance, Some(anchor)) = (self.tolerance(), anchor) else {
             return;
         };
         let CatchUp::Vouching(vouching) = &mut self.catch_up else {
@@ -622,10 +617,10 @@ impl Peer {
             |of: &dyn Fn(Digest) -> bool| vouching.said.values().filter(|it| of(**it)).count();
         let vouch = count(&|said| said == vouching.offer.anchor);
         let deny = count(&|said| said != vouching.offer.anchor && Some(said) != own);
-        if vouch > liars {
+        if tolerance.believes(vouch) {
             let (offer, donors) = (vouching.offer, std::mem::take(&mut vouching.donors));
             self.fetch_state(offer, donors);
-        } else if deny > liars {
+        } else if tolerance.believes(deny) {
             let donors = std::mem::take(&mut vouching.donors);
             self.helpers.blame(donors);
             self.ask_others();
@@ -655,7 +650,7 @@ impl Peer {
             self.ask_state();
             return;
         }
-        if self.liars() > 0 && self.life.once.begun && self.helpers.failures > 0 {
+        if !self.tolerance().is_none() && self.life.once.begun && self.helpers.failures > 0 {
             // Each that could help has failed to. This peer goes on with what it has; should that be
             // wrong, more than may lie will say so.
             self.give_up_on_others();

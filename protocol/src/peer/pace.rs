@@ -6,6 +6,7 @@
 use crate::core::context::Context;
 use crate::exchange::{AgreedMessage, ExchangeMessage, FormingMessage};
 use crate::limits::{BALANCED_ROUNDS, BALANCED_SHARE, VIEW_PEERS_MAX};
+use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{Loss, Pace, PeerId, Round, StepBudget, Time, TrainSummary};
 use core::time::Duration;
@@ -32,8 +33,8 @@ impl Pacer {
         }
         self.balance.begin(cx.round, cx.now);
         let live: Vec<PeerId> = cx.view.live().map(|(peer, _)| peer).collect();
-        let liars = cx.plan.liars_of(live.len() + 1);
-        StepBudget::Steps(self.balance.steps(most, liars, live.into_iter()))
+        let tolerance = cx.plan.tolerance(live.len() + 1);
+        StepBudget::Steps(self.balance.steps(most, tolerance, live.into_iter()))
     }
 
     /// This peer has trained the round. Its contribution claims a loss, or how long exchanges hold training up.
@@ -177,13 +178,14 @@ impl Balance {
     }
 
     /// Inner steps of this peer's next round: at most `most`, and at least its share of them. As
-    /// many as fit into the time of the fastest of `others`, without the `liars` fastest: the next is no
+    /// many as fit into the time of the fastest of `others`, without those that liars may claim: the next is no
     /// faster than a peer that tells the truth.
-    fn steps(&self, most: u32, liars: usize, others: impl Iterator<Item = PeerId>) -> u32 {
+    fn steps(&self, most: u32, tolerance: Tolerance, others: impl Iterator<Item = PeerId>) -> u32 {
         let times = others.filter_map(|peer| self.others.get(&peer)?.last.median());
         let mut times: Vec<f64> = times.collect();
         times.sort_unstable_by(f64::total_cmp);
-        let (Some(own), Some(fastest)) = (self.own.last.median(), times.get(liars)) else {
+        let (Some(own), Some(fastest)) = (self.own.last.median(), tolerance.credible(&times))
+        else {
             return most;
         };
         // A quotient of two positive numbers: the cast saturates.
@@ -263,9 +265,9 @@ mod balance_tests {
         balance
     }
 
-    fn steps(balance: &Balance, liars: usize) -> u32 {
+    fn steps(balance: &Balance, liars: u16) -> u32 {
         let all: Vec<PeerId> = balance.others.keys().copied().collect();
-        balance.steps(64, liars, all.into_iter())
+        balance.steps(64, Tolerance::of(liars, 64), all.into_iter())
     }
 
     #[test]
@@ -283,7 +285,7 @@ mod balance_tests {
         assert_eq!(steps(&balance(1e9, &[1e-9]), 0), 64 / BALANCED_SHARE);
         let few = balance(1e9, &[1e-9]);
         for most in 1..=BALANCED_SHARE {
-            assert_eq!(few.steps(most, 0, [peer(0)].into_iter()), 1);
+            assert_eq!(few.steps(most, Tolerance::NONE, [peer(0)].into_iter()), 1);
         }
     }
 

@@ -137,11 +137,6 @@ impl Grouping {
 }
 
 impl AgreementPlan {
-    /// Members sign their statements: some of them may lie.
-    pub const fn signs(&self) -> bool {
-        self.liars > 0
-    }
-
     /// How many of its last encoded bytes hold only usual values.
     pub(super) fn usual_bytes(&self) -> usize {
         let Self {

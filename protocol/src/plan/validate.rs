@@ -205,7 +205,7 @@ impl Plan {
         if self.synchronization.quorum != Quorum::default() && !self.exchange.agrees() {
             return Err(PlanError::Quorum);
         }
-        if self.agreement.liars > 0 && !self.exchange.agrees() {
+        if self.agreement.signs() && !self.exchange.agrees() {
             return Err(PlanError::Liars);
         }
         let passes = self.agreement.passes;

@@ -26,6 +26,7 @@ use crate::core::context::Context;
 use crate::core::seats::SEAT_ROUNDS;
 use crate::core::timers::Timer;
 use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, LOST_MEMBER_WAIT};
+use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{Digest, Grace, PeerId, Remote, Round, Time, Wait};
 use core::time::Duration;
@@ -87,6 +88,11 @@ pub(crate) fn ahead(cx: &Context, by: u64) -> Option<PeerId> {
     let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));
     let enough = 2 * ahead().count() >= others().count();
     furthest.filter(|_| enough).map(|(id, _)| id)
+}
+
+/// The liars among those that take part in rounds.
+pub(super) fn tolerance(cx: &Context) -> Tolerance {
+    cx.plan.tolerance(electorate(cx, 0).min(GROUP_MEMBERS_MAX))
 }
 
 /// Number of peers that take part in rounds, this one included, whether or not they are suspected or
@@ -311,13 +317,14 @@ impl Tellers {
     /// continues without this peer. What fewer say is decided by what this peer hears from all: by
     /// their anchors, or at the deadline by the rounds that they have ended.
     pub(super) fn believed(&mut self, cx: &Context, teller: PeerId, resync: bool) -> Option<bool> {
-        let liars = cx.plan.liars_of(electorate(cx, 0).min(GROUP_MEMBERS_MAX));
+        let tolerance = tolerance(cx);
         if self.round != cx.round {
             self.round = cx.round;
             self.said.clear();
         }
         self.said.insert(teller, resync);
         let differs = self.said.values().filter(|resync| **resync).count();
-        (self.said.len() > liars).then_some(differs > liars)
+        let enough = tolerance.believes(self.said.len());
+        enough.then_some(tolerance.believes(differs))
     }
 }

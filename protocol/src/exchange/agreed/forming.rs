@@ -5,7 +5,7 @@
 
 use super::Agreed;
 use super::decision::proven;
-use super::electorate::{electorate, signs};
+use super::electorate::{signs, tolerance};
 use super::fragment::FragmentRound;
 use super::group::{Formed, Group, Surroundings};
 use super::grouping::Ready;
@@ -15,7 +15,6 @@ use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Arrived, Outcome, broke};
-use crate::limits::GROUP_MEMBERS_MAX;
 use crate::{Base, Ending, Event, GroupTag, Members, PeerError, PeerId, Round};
 
 impl Agreed {
@@ -192,11 +191,10 @@ impl Agreed {
         from: PeerId,
         decision: &Scoped,
     ) -> Result<(), PeerError> {
-        let liars = cx.plan.liars_of(electorate(cx, 0).min(GROUP_MEMBERS_MAX));
         let Some(proven) = proven(cx, decision) else {
             return broke("a decision without its proof");
         };
-        if self.outcome.is_none() && proven.signers > liars {
+        if self.outcome.is_none() && tolerance(cx).believes(proven.signers) {
             // Fragments that are applied already stay.
             let resync = proven.anchor != cx.anchor.before(cx.round);
             self.grouping.end(cx);
@@ -307,12 +305,12 @@ impl Agreed {
             return;
         }
         // Those that lie may say that they have left, and sign on in this group.
-        let liars = group.sealed.as_ref().map_or(0, |sealed| sealed.liars);
+        let may_decide = group.may_decide(left);
         match fragments
             .iter()
             .any(|b| b.over() || b.ledger().is_some_and(Ledger::has_signed))
         {
-            true if group.decides(left + liars) || fragments.iter().all(decided) => {}
+            true if may_decide || fragments.iter().all(decided) => {}
             true => self.try_again(cx),
             false => self.leave_group(cx),
         }

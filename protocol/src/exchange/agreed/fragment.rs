@@ -310,24 +310,10 @@ impl FragmentRound {
             // Others decided first. Only bytes are missing, and the search for them has a clock.
             return;
         }
-        let deadlines = &cx.deadlines;
-        let peers = || self.scope.group.other_peers();
-        let allowed = match (&self.pipeline, &self.scope.within) {
-            (Some(pipeline), _) => {
-                deadlines.allow_chain(Wait::Agreement, peers(), pipeline.program.hops)
-            }
-            // Another member may have to wait for a row first, as long as this one might have.
-            (None, Some(within)) => {
-                let rows = deadlines.allow_mates(Wait::Contributions, peers());
-                deadlines.allow_mates(Wait::Agreement, peers()) + rows + within.longer
-            }
-            // Owners wait twice for all members.
-            (None, None) if self.scope.two_passes => {
-                let second = deadlines.allow(Wait::Contributions, peers());
-                deadlines.allow(Wait::Agreement, peers()) + second
-            }
-            (None, None) => {
-                deadlines.allow(Wait::Agreement, peers()) + self.reduction.scores.patience()
+        let allowed = match &self.pipeline {
+            Some(pipeline) => {
+                let (peers, hops) = (self.scope.group.other_peers(), pipeline.program.hops);
+                cx.deadlines.allow_chain(Wait::Agreement, peers, hops)
             }
         };
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);

@@ -10,6 +10,7 @@ use super::member::{Member, Whereabouts};
 use super::signed_message::SignedGroup;
 use crate::core::context::Context;
 use crate::exchange::Outcome;
+use crate::plan::Tolerance;
 use crate::schedule::AgreedLinks;
 use crate::{Digest, GroupTag, Members, PeerId, Plan, Round};
 
@@ -35,8 +36,7 @@ pub(super) struct Group {
 /// A group whose members sign.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sealed {
-    /// Number of members that may lie.
-    pub(super) liars: usize,
+    pub(super) tolerance: Tolerance,
     pub(super) words: SignedGroup,
     /// Names the group in 256 bits: 64 could be hit twice on purpose.
     pub(super) digest: Digest,
@@ -86,7 +86,7 @@ impl Group {
             quorum: plan.quorum_of(seats),
             tag: GroupTag::of_digest(&digest),
             sealed: Some(Sealed {
-                liars: plan.liars_of(seats),
+                tolerance: plan.tolerance(seats),
                 words,
                 digest,
             }),
@@ -149,7 +149,13 @@ impl Group {
         count >= self.quorum
     }
 
-    /// All members.
+    /// This number of members decides together with those that lie about where they are.
+    pub(super) fn may_decide(&self, count: usize) -> bool {
+        let sealed = self.sealed.as_ref();
+        let tolerance = sealed.map_or(Tolerance::NONE, |sealed| sealed.tolerance);
+        tolerance.may_be(self.quorum, count)
+    }
+
     pub(super) fn all(&self) -> Members {
         Members::all(self.len())
     }

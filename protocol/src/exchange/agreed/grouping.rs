@@ -329,8 +329,10 @@ impl Grouping {
             .collect();
         let in_part = cx.anchor.before(cx.round) != cx.anchor();
         if anchor != cx.start() {
-            let liars = cx.plan.liars_of(electorate(cx, self.attempts));
-            if agreed.len() <= liars {
+            let tolerance = cx.plan.tolerance(electorate(cx, self.attempts));
+            // So few may all lie about the anchor, and to follow them would give this peer's own
+            // up.
+            if !tolerance.believes(agreed.len()) {
                 let due = in_part || enough;
                 return self.parts_from(cx, &all, due).unwrap_or(without);
             }

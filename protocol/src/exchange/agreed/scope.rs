@@ -84,7 +84,84 @@ impl Scope {
             two_passes: agreement.passes.are_two() && !merges,
             whole: agreement.whole && !merges,
             group,
-            within,
+            in_column: None,
+        }
+    }
+
+    /// It is the fragment, and not the shard of one column.
+    pub(super) fn is_whole_fragment(&self) -> bool {
+        self.in_column.is_none()
+    }
+
+    /// What a member of a column contributes is known once its row has summed it.
+    pub(super) fn contributes_at_once(&self) -> bool {
+        self.in_column.is_none()
+    }
+
+    /// The roll names members, so some are missing for a moment, and a column of few needs their
+    /// votes. Other groups formed a moment ago: who is missing there is gone.
+    pub(super) fn members_return(&self) -> bool {
+        self.in_column.is_some()
+    }
+
+    /// Contributions take much longer than one message: of rows, second ones, or scores.
+    pub(super) fn may_take_long(&self) -> bool {
+        self.in_column.is_some() || self.two_passes || self.scores()
+    }
+
+    /// The owner of every part in the first ballot.
+    pub(super) fn first_owners(&self, cx: &Context) -> Vec<usize> {
+        let all = 0..self.group.len();
+        match &self.in_column {
+            Some(shard) => rotated(self.round, &shard.owners, self.of),
+            // Each member owns its contribution, and what it says about those of the others.
+            None if self.scores() => all.clone().chain(all).collect(),
+            None => owners(cx, &self.group, self.of),
+        }
+    }
+
+    pub(super) fn wait_for_contributions(
+        &self,
+        cx: &Context,
+        program: Option<&Program>,
+        lost: Members,
+    ) -> Duration {
+        let senders = program.map_or(!Members::NONE, Program::neighbours);
+        let senders = senders.without(lost);
+        let peers = self.group.others().filter(|(i, _)| senders.has(*i));
+        let peers = peers.map(|(_, peer)| peer);
+        let wait = Wait::Contributions;
+        match (&self.in_column, program) {
+            (Some(shard), _) => cx.deadlines.allow_mates(wait, peers) + shard.longer,
+            (None, Some(program)) => cx.deadlines.allow_chain(wait, peers, program.hops),
+            (None, None) => cx.deadlines.allow(wait, peers),
+        }
+    }
+
+    /// Time that aggregates and votes are waited for, where members push directly to owners.
+    pub(super) fn wait_for_votes(&self, cx: &Context) -> Duration {
+        let peers = || self.group.other_peers();
+        match &self.in_column {
+            // Another member may have to wait for a row first, as long as this one might have.
+            Some(shard) => {
+                let rows = cx.deadlines.allow_mates(Wait::Contributions, peers());
+                cx.deadlines.allow_mates(Wait::Agreement, peers()) + rows + shard.longer
+            }
+            // Owners wait twice for all members.
+            None if self.two_passes => {
+                let second = cx.deadlines.allow(Wait::Contributions, peers());
+                cx.deadlines.allow(Wait::Agreement, peers()) + second
+            }
+            None => cx.deadlines.allow(Wait::Agreement, peers()),
+        }
+    }
+
+    /// How long a contribution that is here now was waited for; that of a row since this peer's row was done,
+    /// because only the difference is the sender's.
+    pub(super) fn waited_since(&self, now: Time, began: Time) -> Duration {
+        match &self.in_column {
+            Some(shard) => shard.fed.map_or(Duration::ZERO, |fed| now.since(fed)),
+            None => now.since(began),
         }
     }
 

@@ -25,13 +25,13 @@ impl Proposal {
     /// that is not here may have one, so the round waits for it as long as for a member that may be gone for good.
     fn forgets_harmlessly(&self, cx: &Context) -> bool {
         let seats = usize::from(self.seats).max(seats_with(cx, &self.members));
-        let (quorum, liars) = (cx.plan.quorum_of(seats), cx.plan.liars_of(seats));
+        let (quorum, tolerance) = (cx.plan.quorum_of(seats), cx.plan.tolerance(seats));
         let forget = self.members.iter().filter(|seat| seat.forgets).count();
         let remember = self.members.len() - forget;
         // Of those that remember, some may lie about it.
-        let others = seats - remember + liars;
+        let others_decide = tolerance.may_be(quorum, seats - remember);
         let all = self.members.len() >= seats || cx.view.seats.stand_still(cx.now);
-        forget == 0 || others < quorum || all
+        forget == 0 || !others_decide || all
     }
 
     /// Tells all members that this peer is not in the group: too few may be left to decide anything.

@@ -89,7 +89,7 @@ impl Testimony {
             ledger: Ledger::new(Terms {
                 members: group.len(),
                 quorum: group.quorum,
-                liars: sealed.liars,
+                tolerance: sealed.tolerance,
             }),
             known: SortedMap::new(),
             joined: false,
@@ -154,7 +154,8 @@ impl Testimony {
     pub(super) fn wished(&self) -> u8 {
         let mut wishes: Vec<u8> = self.wishes.values().copied().collect();
         wishes.sort_unstable_by(|a, b| b.cmp(a));
-        wishes.get(self.ledger.terms().liars).copied().unwrap_or(0)
+        let credible = self.ledger.terms().tolerance.credible(&wishes);
+        credible.copied().unwrap_or(0)
     }
 
     /// The members that have voted for these versions or locked them, and so hold them.

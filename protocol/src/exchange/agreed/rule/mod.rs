@@ -31,6 +31,7 @@
 //! phases); Martin and Alvisi 2006, "Fast Byzantine Consensus" (deciding on equal votes of all);
 //! Lamport 2001, "Paxos Made Simple" (promises).
 
+use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 
 /// Sizes of a group, of its quorum, and of the liars that it survives.
@@ -39,8 +40,7 @@ pub(super) struct Terms {
     pub(super) members: usize,
     /// Members that decide: a quorum of all seats, at most `members`.
     pub(super) quorum: usize,
-    /// Members that may lie.
-    pub(super) liars: usize,
+    pub(super) tolerance: Tolerance,
 }
 
 /// The claims of a promise, beside its ballot.
@@ -88,7 +88,7 @@ pub(super) fn choose<V: Ord + Clone>(
     }
     // All members may have voted for it, and some node may have seen that. Of a quorum, all but the
     // liars then say so.
-    let may_be_decided = |votes: usize| votes + terms.liars >= terms.quorum;
+    let may_be_decided = |votes: usize| terms.tolerance.may_be(terms.quorum, votes);
     let most = votes.into_iter().max_by_key(|(_, count)| *count);
     Some(match most {
         Some((value, count)) if may_be_decided(count) => Choice::Must(value.clone()),
