@@ -45,7 +45,11 @@ const MODES: [(&str, &[&str], usize); 7] = [
     ("two passes", &["passes", "Passes", "second_pass"], 6),
     ("ladder", &["ladder", "Ladder"], 11),
     ("pipeline", &["pipeline", "Pipeline"], 7),
-    ("grid", &["within", "mates", "Grid"], 60),
+    (
+        "grid",
+        &["in_column", "ColumnShard", "GridColumn", "mates", "Grid", "GridMessage"],
+        22,
+    ),
 ];
 
 /// The production files of a crate, with their text.

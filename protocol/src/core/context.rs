@@ -115,19 +115,13 @@ impl Context {
         let place = roll
             .as_ref()
             .and_then(|roll| Some((roll, roll.place_of(self.me())?)));
-        let mates = place.map(|(roll, place)| match self.dealing(roll.len()) {
-            Some(dealing) => roll.cell_mates(place, &dealing),
-            None => roll.mates(place),
-        });
-        let mates = mates.unwrap_or_default();
+        let linked = place.map(|(roll, place)| roll.linked(place, self.dealing(roll.len())));
         // A new mate is dialled at once, whenever its last link ended.
-        for mate in mates.difference(&self.rolls.mates) {
-            if let Some(remote) = self.view.get_mut(*mate) {
+        for mate in self.rolls.hold(roll, linked.unwrap_or_default()) {
+            if let Some(remote) = self.view.get_mut(mate) {
                 remote.contact.dial_at = None;
             }
         }
-        self.rolls.mates = Arc::new(mates);
-        self.rolls.roll = roll;
     }
 
     /// A decided fragment is applied: its anchor has this hash. A part of the round's note may come with it.

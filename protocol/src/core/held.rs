@@ -70,10 +70,35 @@ pub(crate) struct Rolls {
     /// Those that other peers of this process hold.
     pub(crate) shared: SharedRolls,
     /// The peers of this one's row and column, or of its cells.
-    pub(crate) mates: Arc<SortedSet<PeerId>>,
+    mates: Arc<SortedSet<PeerId>>,
 }
 
 impl Rolls {
+    /// This roll is in force, in which this peer has these mates; returns those that are new.
+    pub(crate) fn hold(
+        &mut self,
+        roll: Option<Arc<Roll>>,
+        mates: SortedSet<PeerId>,
+    ) -> Vec<PeerId> {
+        let fresh = mates.difference(&self.mates).copied().collect();
+        (self.roll, self.mates) = (roll, Arc::new(mates));
+        fresh
+    }
+
+    /// A peer of this one's row, column or cells.
+    pub(crate) fn is_mate(&self, peer: PeerId) -> bool {
+        self.mates.contains(&peer)
+    }
+
+    pub(crate) fn mates(&self) -> impl Iterator<Item = PeerId> {
+        self.mates.iter().copied()
+    }
+
+    /// All of them, to go through while the rest of the context changes.
+    pub(crate) fn all_mates(&self) -> Arc<SortedSet<PeerId>> {
+        self.mates.clone()
+    }
+
     /// What the round's note says, if the round has one. All peers have the same bytes, so a note that cannot
     /// be read changes nothing at any of them.
     pub(crate) fn take_note(&mut self) -> Option<RoundNote> {

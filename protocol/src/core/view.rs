@@ -78,7 +78,7 @@ impl View {
     }
 
     /// Peers of this peer's branch that know of it.
-    pub(crate) fn mates(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
+    pub(crate) fn own_side(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
         let mine = self.split.mergeable();
         let same = move |r: &Remote| {
             let theirs = r.contact.branch.as_deref();

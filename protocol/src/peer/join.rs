@@ -56,38 +56,6 @@ impl Peer {
         })
     }
 
-    /// This peer of a grid begins when all its mates are here and say the same.
-    fn waits_for_all_mates(&self) -> bool {
-        self.life.once.patience == Patience::ForAll && self.sits()
-    }
-
-    fn has_met(&self, peer: PeerId) -> bool {
-        let remote = self.cx.view.get(peer);
-        remote.is_some_and(|remote| remote.muster >= Muster::Met)
-    }
-
-    /// Mates in a grid that are not here, or have not met theirs.
-    pub(super) fn missing_mates(&self) -> Vec<PeerId> {
-        if !self.waits_for_all_mates() {
-            return Vec::new();
-        }
-        let mates = self.cx.rolls.mates.iter().copied();
-        let missing = mates.filter(|peer| !self.cx.view.is_here(*peer) || !self.has_met(*peer));
-        missing.collect()
-    }
-
-    fn missing_mate(&self) -> Option<Missing> {
-        if !self.waits_for_all_mates() {
-            return None;
-        }
-        let mates = || self.cx.rolls.mates.iter().copied();
-        let absent = mates().find(|peer| !self.cx.view.is_here(*peer));
-        let unmet = || mates().find(|peer| !self.has_met(*peer));
-        absent
-            .map(Missing::Link)
-            .or_else(|| unmet().map(Missing::Met))
-    }
-
     /// In `Join`: begins when there is nothing to catch up with and enough peers are there.
     pub(super) fn try_begin(&mut self) {
         if self.phase != Phase::Join || !self.catch_up.idle() {
@@ -190,10 +158,10 @@ impl Peer {
     fn wanted(&self) -> usize {
         let most = |peers: usize| peers / 2 + 1;
         if self.sits() {
-            let (_, mates) = self.mates_here();
+            let (_, others) = self.mates_here();
             return match self.life.once.patience {
-                Patience::ForAll => 1 + mates,
-                _ => most(1 + mates),
+                Patience::ForAll => 1 + others,
+                _ => most(1 + others),
             };
         }
         let config = &self.cx.config;
@@ -229,7 +197,7 @@ impl Peer {
         };
         if self.waits_for_all_mates() {
             // The first that is missing answers it.
-            return self.all_mates_here() && (alone || !self.cx.rolls.mates.is_empty());
+            return self.all_mates_here() && (alone || self.mates_here().1 > 0);
         }
         let here = self.here();
         here >= self.wanted() && (here > 1 || alone)
@@ -240,9 +208,8 @@ impl Peer {
     /// for.
     fn others_met(&self) -> bool {
         if self.waits_for_all_mates() {
-            let mut mates = self.cx.rolls.mates.iter();
             let mut others = self.cx.view.greeted();
-            return mates.all(|peer| self.has_met(*peer))
+            return self.all_mates_met()
                 || others.any(|(_, remote)| remote.muster == Muster::Begun);
         }
         let others = || self.cx.view.greeted().map(|(_, remote)| remote.muster);

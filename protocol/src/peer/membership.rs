@@ -11,7 +11,7 @@ use crate::limits::{
     SPONSORS_MAX, STRANGER_LINKS, STRANGER_LINKS_MAX,
 };
 use crate::peer::Peer;
-use crate::peer::life::Missing;
+use crate::peer::life::{Missing, Patience};
 use crate::roll::Founding;
 use crate::wire::{
     Alive, ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Rates, Reason,
@@ -143,7 +143,7 @@ impl Peer {
         if !known {
             self.cx.emit(Event::PeerUp(from));
             // Mates have the records of all in the roll.
-            if !self.cx.rolls.mates.contains(&from) {
+            if !self.cx.rolls.is_mate(from) {
                 self.send_records(from);
             }
             self.greet_founder(from);
@@ -564,7 +564,7 @@ impl Peer {
         let Some(roll) = self.cx.rolls.roll.clone() else {
             return;
         };
-        for mate in self.cx.rolls.mates.clone().iter().copied() {
+        for mate in self.cx.rolls.all_mates().iter().copied() {
             let place = roll.place_of(mate).and_then(|place| roll.place(place));
             let Some(record) = place.map(|place| place.record.clone()) else {
                 continue;
@@ -634,35 +634,73 @@ impl Peer {
         self.cx.plan.exchange.facts().deals_cells
     }
 
-    /// Another peer says that this one has a place from a round on.
-    pub(super) fn placed(&mut self, from: PeerId, round: Round) {
+    /// Another peer may say that this one has a place from a round on.
+    pub(super) fn note_placed(&mut self, from: PeerId, message: &ExchangeMessage) {
+        let ExchangeMessage::Grid(GridMessage::Placed { round }) = message else {
+            return;
+        };
         if let Some(remote) = self.cx.view.get_mut(from) {
-            remote.round = remote.round.max(round);
+            remote.round = remote.round.max(*round);
         }
         if self.phase == Phase::Join {
             self.try_begin();
         }
     }
 
-    /// All of this peer's mates are here.
+    /// This peer of a grid begins when all its mates are here and say the same.
+    pub(super) fn waits_for_all_mates(&self) -> bool {
+        self.life.once.patience == Patience::ForAll && self.sits()
+    }
+
+    pub(super) fn has_met(&self, peer: PeerId) -> bool {
+        let remote = self.cx.view.get(peer);
+        remote.is_some_and(|remote| remote.muster >= Muster::Met)
+    }
+
+    /// Mates in a grid that are not here, or have not met theirs.
+    pub(super) fn missing_mates(&self) -> Vec<PeerId> {
+        if !self.waits_for_all_mates() {
+            return Vec::new();
+        }
+        let missing = self
+            .mates()
+            .filter(|peer| !self.cx.view.is_here(*peer) || !self.has_met(*peer));
+        missing.collect()
+    }
+
+    pub(super) fn missing_mate(&self) -> Option<Missing> {
+        if !self.waits_for_all_mates() {
+            return None;
+        }
+        let absent = self.mates().find(|peer| !self.cx.view.is_here(*peer));
+        let unmet = || self.mates().find(|peer| !self.has_met(*peer));
+        absent
+            .map(Missing::Link)
+            .or_else(|| unmet().map(Missing::Met))
+    }
+
     pub(super) fn all_mates_here(&self) -> bool {
         if let Some(Missing::Link(mate)) = self.life.once.waits_for
-            && self.cx.rolls.mates.contains(&mate)
+            && self.cx.rolls.is_mate(mate)
             && !self.cx.view.is_here(mate)
         {
             return false;
         }
-        self.cx
-            .rolls
-            .mates
-            .iter()
-            .all(|peer| self.cx.view.is_here(*peer))
+        let mut mates = self.mates();
+        mates.all(|peer| self.cx.view.is_here(peer))
+    }
+
+    pub(super) fn all_mates_met(&self) -> bool {
+        self.mates().all(|peer| self.has_met(peer))
+    }
+
+    fn mates(&self) -> impl Iterator<Item = PeerId> {
+        self.cx.rolls.mates()
     }
 
     pub(super) fn mates_here(&self) -> (usize, usize) {
-        let mates = &self.cx.rolls.mates;
-        let here = mates.iter().filter(|peer| self.cx.view.is_here(**peer));
-        (here.count(), mates.len())
+        let here = self.mates().filter(|peer| self.cx.view.is_here(*peer));
+        (here.count(), self.mates().count())
     }
 }
 
@@ -682,11 +720,11 @@ impl Peer {
         let Some(roll) = &self.cx.rolls.roll else {
             return;
         };
-        let (me, mates) = (self.cx.me(), &self.cx.rolls.mates);
+        let (me, rolls) = (self.cx.me(), &self.cx.rolls);
         let linked = self.cx.view.greeted();
         // One that takes over a state, or has no place yet, may be here for help.
         let strangers = linked.filter(|(peer, remote)| {
-            remote.ready && roll.place_of(*peer).is_some() && !mates.contains(peer)
+            remote.ready && roll.place_of(*peer).is_some() && !rolls.is_mate(*peer)
         });
         let mut strangers: Vec<PeerId> = strangers.map(|(peer, _)| peer).collect();
         if strangers.len() <= STRANGER_LINKS_MAX {
@@ -712,9 +750,10 @@ impl Peer {
 
     /// Dials a few peers that are no mates, so that news reach the whole swarm.
     fn dial_strangers(&mut self) {
-        let mates = self.cx.rolls.mates.clone();
         let linked = self.cx.view.iter().filter(|(_, remote)| remote.linked);
-        let strangers = linked.filter(|(peer, _)| !mates.contains(peer)).count();
+        let strangers = linked
+            .filter(|(peer, _)| !self.cx.rolls.is_mate(*peer))
+            .count();
         let room = STRANGER_LINKS.saturating_sub(strangers);
         if room == 0 {
             return;

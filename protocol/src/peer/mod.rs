@@ -21,7 +21,7 @@ pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::core::{FetchId, Output, PeerConfig, Phase, View, Wait, Waiting};
-use crate::exchange::{self, Arrived, Exchange, GridMessage, PushEnd, Signal, Standing};
+use crate::exchange::{self, Arrived, Exchange, PushEnd, Signal, Standing};
 use crate::roll::{Founding, SharedRolls};
 use crate::wire::{ExchangeMessage, MembershipMessage, Message, Reason, TransferMessage};
 use crate::{
@@ -274,9 +274,7 @@ impl Peer {
     fn exchange_said(&mut self, from: PeerId, message: &ExchangeMessage) -> Result<(), PeerError> {
         let signal = Signal::Message { from, message };
         let result = self.exchange.signal(&mut self.cx, signal);
-        if let ExchangeMessage::Grid(GridMessage::Placed { round }) = message {
-            self.placed(from, *round);
-        }
+        self.note_placed(from, message);
         result
     }
 

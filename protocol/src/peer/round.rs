@@ -228,8 +228,8 @@ impl Peer {
         };
         let apart = self.cx.view.apart().next().is_some();
         // One that is suspected may only have been stopped for a while: alone it would end with another model.
-        let mates = || self.cx.view.of_this_branch().filter(|(_, r)| r.ready);
-        let needed = apart || mates().any(needs);
+        let others = || self.cx.view.of_this_branch().filter(|(_, r)| r.ready);
+        let needed = apart || others().any(needs);
         // Those that only observe cannot take over the last state from a peer that has left.
         let follows = |(id, remote): (_, &Remote)| remote.contact.observes && needs((id, remote));
         let followed = !self.life.once.observes && self.cx.view.audience().any(follows);

@@ -218,8 +218,11 @@ impl Roll {
         places.filter_map(|place| self.peer(place)).collect()
     }
 
-    /// The peers that rounds may deal into one cell with a place.
-    pub(crate) fn cell_mates(&self, place: usize, dealing: &Dealing) -> SortedSet<PeerId> {
+    /// Who a place needs links with: its mates, or those that rounds may deal into its cell.
+    pub(crate) fn linked(&self, place: usize, dealing: Option<Dealing>) -> SortedSet<PeerId> {
+        let Some(dealing) = dealing else {
+            return self.mates(place);
+        };
         let others = dealing.mates(place);
         others.filter_map(|other| self.peer(other)).collect()
     }

@@ -9,9 +9,9 @@ use super::agreement::Agreement;
 use super::ballot::{Ballot, ShardVersion};
 use super::group::Group;
 use super::holdings::Holdings;
-use super::owners::{owners, parts};
+use super::owners::parts;
 use super::pipeline::Pipeline;
-use super::scope::{Scope, Within};
+use super::scope::Scope;
 use super::scorer::Scorer;
 use super::state::{Duty, FragmentStage, Reduction, Target, Task, Transfers};
 use super::testimony::Testimony;
@@ -23,9 +23,8 @@ use crate::schedule::Program;
 use crate::sorted::SortedSet;
 use crate::{
     Attempt, Digest, Ending, Event, FragmentId, Layers, Members, Order, Output, Part, PeerError,
-    PeerId, PushOutcome, Round, SliceId, SliceMeta, Tag, Time, Wait,
+    PeerId, PushOutcome, SliceId, SliceMeta, Tag, Time, Wait,
 };
-use core::time::Duration;
 use std::sync::Arc;
 
 /// Repetitions of a push that certainly failed.
@@ -67,49 +66,32 @@ impl FragmentRound {
         lost: Members,
     ) -> Self {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
-        let shards = program.as_ref().map(|program| program.shards() as u64);
-        let of = match shards.filter(|shards| *shards <= len) {
-            Some(shards) => shards as u16,
-            None => parts(cx, &group, len),
-        };
-        Self::cut_into(cx, fragment, group, (program, of), lost, None)
-    }
-
-    /// Starts with a fragment, or `within` one shard of it, that is cut into `of` parts. In a column it is known later
-    /// what this member contributes.
-    pub(super) fn cut_into(
-        cx: &mut Context,
-        fragment: FragmentId,
-        group: Group,
-        (program, of): (Option<Arc<Program>>, u16),
-        lost: Members,
-        within: Option<Within>,
-    ) -> Self {
-        let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         // A schedule cannot cut a fragment that has fewer values than shards: members push
         // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let scope = Scope::new(cx, fragment, group, of, within);
-        let (group, within) = (&scope.group, &scope.within);
-        let owned = match within {
-            Some(within) => rotated(cx.round, &within.owners, of),
-            // Each member owns its contribution, and what it says about those of the others.
-            None if scope.scores() => (0..group.len()).chain(0..group.len()).collect(),
-            None => owners(cx, group, of),
+        let of = match &program {
+            Some(program) => program.shards() as u16,
+            None => parts(cx, &group, len),
         };
+        let scope = Scope::new(cx, fragment, group, of);
+        Self::about(cx, scope, program, lost)
+    }
+
+    /// Starts with this subject.
+    pub(super) fn about(
+        cx: &mut Context,
+        scope: Scope,
+        program: Option<Arc<Program>>,
+        lost: Members,
+    ) -> Self {
+        let (fragment, group) = (scope.fragment, &scope.group);
         let first = Ballot {
             number: 0,
             coordinator: group.peer(0),
         };
-        let allowed = match within {
-            Some(within) => {
-                let awaited = group.others().filter(|(i, _)| !lost.has(*i));
-                let rows = awaited.map(|(_, peer)| peer);
-                cx.deadlines.allow_mates(Wait::Contributions, rows) + within.longer
-            }
-            None => allowed(cx, group, program.as_deref(), lost),
-        };
-        let targets = targets(of, program.as_deref(), &owned);
+        let owned = scope.first_owners(cx);
+        let allowed = scope.wait_for_contributions(cx, program.as_deref(), lost);
+        let targets = targets(scope.of, program.as_deref(), &owned);
         let pipeline =
             program.map(|program| Pipeline::new(program, !(lost & group.all()).is_empty()));
         let mut this = Self {
@@ -138,7 +120,7 @@ impl FragmentRound {
         if this.pipeline.is_none() {
             this.take_duties(owned);
         }
-        if this.scope.within.is_none() {
+        if this.scope.contributes_at_once() {
             this.encode_all(cx);
         }
         this
@@ -258,10 +240,9 @@ impl FragmentRound {
         }
     }
 
-    /// A member gets messages and bytes: one that is waited for, and in a column each one that is
-    /// there. A column of few members may need the votes of those that came back a moment ago.
+    /// A member gets messages and bytes: one that is waited for, or may have come back.
     pub(super) fn is_told(&self, cx: &Context, member: usize) -> bool {
-        let there = |peer| self.scope.within.is_some() && cx.view.takes_part(peer);
+        let there = |peer| self.scope.members_return() && cx.view.takes_part(peer);
         self.hopeful.has(member) || there(self.scope.group.peer(member))
     }
 
@@ -315,6 +296,7 @@ impl FragmentRound {
                 let (peers, hops) = (self.scope.group.other_peers(), pipeline.program.hops);
                 cx.deadlines.allow_chain(Wait::Agreement, peers, hops)
             }
+            None => self.scope.wait_for_votes(cx) + self.reduction.scores.patience(),
         };
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);
     }
@@ -414,8 +396,7 @@ impl FragmentRound {
         self.ending = Some(Ending::Void);
         self.allow_longer(cx);
         self.stop_waiting(cx);
-        // One column is not the fragment.
-        if self.scope.within.is_none() {
+        if self.scope.is_whole_fragment() {
             cx.emit(Event::Voided {
                 round: self.scope.round,
                 fragment: self.scope.fragment,
@@ -455,7 +436,7 @@ impl FragmentRound {
             known.map(|m| (m.peer, m.said.weight)).collect()
         };
         let contributors = versions.iter().map(|v| names(v.contributors)).collect();
-        if self.scope.within.is_none() {
+        if self.scope.is_whole_fragment() {
             self.scope.emit_decided(cx, ballot, contributors);
         }
         self.ending = Some(self.scope.ending(aggregates));
@@ -496,11 +477,7 @@ impl FragmentRound {
                 }
                 let part = self.scope.part_of(&slice);
                 *self.reduction.here.entry(part).or_default() |= Members::one(index);
-                let waited = match &self.scope.within {
-                    // By how much its row was later than this peer's.
-                    Some(within) => within.fed.map_or(Duration::ZERO, |fed| cx.now.since(fed)),
-                    None => cx.now.since(self.since),
-                };
+                let waited = self.scope.waited_since(cx.now, self.since);
                 // One that came after the deadline counts too: otherwise a deadline that is too short
                 // would stay so. Where members may lie, it would let a late one slow all others.
                 let in_time = self.stage == FragmentStage::Collecting;
@@ -705,27 +682,6 @@ impl FragmentRound {
         }
         self.transfers.slices.clear();
     }
-}
-
-/// Time that contributions are waited for.
-fn allowed(cx: &Context, group: &Group, program: Option<&Program>, lost: Members) -> Duration {
-    let senders = program.map_or(!Members::NONE, Program::neighbours);
-    let senders = senders.without(lost);
-    let peers = group.others().filter(|(i, _)| senders.has(*i));
-    let peers = peers.map(|(_, p)| p);
-    match program {
-        Some(p) => cx.deadlines.allow_chain(Wait::Contributions, peers, p.hops),
-        None => cx.deadlines.allow(Wait::Contributions, peers),
-    }
-}
-
-/// The owners of a column's parts: as many members as there are parts, others in each round.
-fn rotated(round: Round, members: &[usize], of: u16) -> Vec<usize> {
-    let of = usize::from(of);
-    let first = (round.0 as usize).wrapping_mul(of);
-    let at = |part| first.wrapping_add(part) % members.len().max(1);
-    let owners = (0..of).filter_map(|part| members.get(at(part)));
-    owners.copied().collect()
 }
 
 /// The signed side of the agreement, where the group survives liars.

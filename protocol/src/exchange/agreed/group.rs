@@ -61,7 +61,7 @@ impl Group {
     }
 
     /// The same group with what its proposer says of the network among its members.
-    pub(super) fn within(self, around: Surroundings) -> Self {
+    pub(super) fn with_network(self, around: Surroundings) -> Self {
         Self {
             tag: tag_of(self.round, &self.members, &around),
             around,

@@ -206,7 +206,7 @@ impl Grouping {
         }
         Ok(
             match Group::new(&cx.plan, round, members.clone(), cx.me()) {
-                Some(group) => self.form(cx, group.within(around.clone())),
+                Some(group) => self.form(cx, group.with_network(around.clone())),
                 None => Formed::Waiting,
             },
         )
@@ -440,7 +440,7 @@ impl Grouping {
                 for (_, peer) in group.others() {
                     cx.send(peer, proposal(&proposed, &around));
                 }
-                self.form(cx, group.within(around))
+                self.form(cx, group.with_network(around))
             }
             None => Formed::NoGroup, // this peer always has a seat
         }

@@ -60,7 +60,7 @@ pub(super) struct Meeting {
 impl Meeting {
     /// Peers of either side that have not stopped for the merge yet.
     pub(super) fn silent(&self, cx: &Context) -> Vec<PeerId> {
-        let sides = cx.view.mates().chain(cx.view.apart());
+        let sides = cx.view.own_side().chain(cx.view.apart());
         let silent = sides.filter(|(id, r)| r.ready && !self.said.contains_key(id));
         silent.map(|(id, _)| id).collect()
     }
@@ -87,10 +87,10 @@ impl Meeting {
         let Some(theirs) = theirs.map(|branch| usize::from(branch.members)).max() else {
             return false;
         };
-        let mates = || cx.view.mates().filter(|(_, r)| r.ready);
-        let met = 2 * (1 + mates().count()) > usize::from(mine.members);
+        let own_side = || cx.view.own_side().filter(|(_, r)| r.ready);
+        let met = 2 * (1 + own_side().count()) > usize::from(mine.members);
         let others_met = 2 * there().count() > theirs;
-        met && others_met || mates().any(|(id, _)| self.said.contains_key(&id))
+        met && others_met || own_side().any(|(id, _)| self.said.contains_key(&id))
     }
 
     /// Stops for a merge, and tells all that it may bring together.
@@ -163,7 +163,8 @@ impl Meeting {
             remote.anchor = Some(head.anchor);
         }
         cx.sort_sides();
-        let fits = cx.view.is_apart(from) || cx.view.mates().any(|(id, _)| id == from);
+        let fits = cx.view.is_apart(from) || cx.view.own_side().any(|(id, _)| id == from);
+        // Only peers of this side, and of branches that share a base with it, can be merged.
         if !fits || self.said.len() >= VIEW_PEERS_MAX {
             return Formed::Waiting;
         }
@@ -194,8 +195,8 @@ impl Meeting {
 
     /// A peer of this side that has stopped in a later round.
     fn further_mate(&self, cx: &Context) -> Option<PeerId> {
-        let mates = cx.view.mates().map(|(id, _)| id);
-        let mut further = mates.filter(|id| {
+        let own_side = cx.view.own_side().map(|(id, _)| id);
+        let mut further = own_side.filter(|id| {
             let head = self.said.get(id);
             head.is_some_and(|head| head.round > cx.round)
         });
@@ -209,7 +210,7 @@ impl Meeting {
 
     /// Peers that a merge may bring together with this one.
     fn candidates(&self, cx: &Context) -> Vec<PeerId> {
-        let all = cx.view.apart().chain(cx.view.mates());
+        let all = cx.view.apart().chain(cx.view.own_side());
         let here = all.filter(|(_, r)| r.ready && !r.suspected);
         here.map(|(id, _)| id).collect()
     }

@@ -50,7 +50,7 @@ mod vote;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion, value_of};
 pub(crate) use cell_round::CellRound;
-pub(crate) use column::{Column, Shape};
+pub(crate) use column::{GridColumn, Shape};
 pub(crate) use decision::{digests_of, inputs_of, proven, scores_of, slices_of};
 pub(crate) use early::Early;
 pub(crate) use electorate::ahead;

@@ -3,15 +3,17 @@
 use super::ballot::{ShardPlan, ShardVersion};
 use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
+use super::owners::owners;
 use crate::core::context::Context;
 use crate::data::Tally;
 use crate::exchange::{broke, foreign_tag};
 use crate::limits::BALLOTS_MAX;
 use crate::roll::RoundNote;
+use crate::schedule::Program;
 use crate::sorted::SortedMap;
 use crate::{
     Attempt, Combination, Ending, Event, ExchangeKind, FragmentId, Members, Part, PeerError,
-    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, TallyEntry, Time,
+    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, TallyEntry, Time, Wait,
 };
 use core::time::Duration;
 
@@ -39,12 +41,12 @@ pub(super) struct Scope {
     pub(super) whole: bool,
     /// In a grid: the shard that the group, a column, agrees on. Its parts are numbered from zero here
     /// and over the whole fragment in names of slices.
-    pub(super) within: Option<Within>,
+    pub(super) in_column: Option<ColumnShard>,
 }
 
 /// A column's shard of a fragment.
 #[derive(Debug)]
-pub(super) struct Within {
+pub(super) struct ColumnShard {
     /// The shard.
     pub(super) column: u16,
     /// Into how many shards the fragment is cut.
@@ -195,7 +197,7 @@ impl Scope {
             round: self.round,
             fragment: self.fragment,
             shard: self.numbered(shard),
-            part: match self.within {
+            part: match self.in_column {
                 Some(_) => Part::RowMean,
                 None => Part::Contribution,
             },
@@ -263,25 +265,25 @@ impl Scope {
 
     /// The number of a shard in names of slices.
     pub(super) fn numbered(&self, shard: u16) -> u16 {
-        match &self.within {
+        match &self.in_column {
             _ if self.gathered => 0,
-            Some(within) => within.column * self.of + shard,
+            Some(own) => own.column * self.of + shard,
             None => shard,
         }
     }
 
     /// Into how many shards a slice's fragment is cut.
     pub(super) fn cut(&self) -> u16 {
-        match &self.within {
+        match &self.in_column {
             _ if self.gathered => 1,
-            Some(within) => within.columns * self.of,
+            Some(own) => own.columns * self.of,
             None => self.of,
         }
     }
 
     /// The part that a slice is of: a shard, or its origin's contribution.
     pub(super) fn part_of(&self, slice: &SliceId) -> u16 {
-        match &self.within {
+        match &self.in_column {
             _ if self.gathered => {
                 let index = self.group.index(slice.origin).unwrap_or(0);
                 let behind = match slice.part {
@@ -291,25 +293,25 @@ impl Scope {
                 (behind + index) as u16
             }
             // One of another column has a number that no part of this one has.
-            Some(within) => slice.shard.wrapping_sub(within.column * self.of),
+            Some(own) => slice.shard.wrapping_sub(own.column * self.of),
             None => slice.shard,
         }
     }
 
     /// A note goes behind a part's bytes.
     pub(super) fn is_noted(&self, shard: u16) -> bool {
-        let noted = self.within.as_ref().is_some_and(|w| w.note.is_some());
+        let noted = self.in_column.as_ref().is_some_and(|w| w.note.is_some());
         noted && shard == 0
     }
 
     /// The note that goes behind the bytes of the first part, the mean of these rows.
     pub(super) fn note_with(&self, rows: Members) -> Vec<u8> {
-        let Some(within) = &self.within else {
+        let Some(own) = &self.in_column else {
             return Vec::new();
         };
-        let known = rows.iter().filter_map(|row| within.tallies.get(&row));
+        let known = rows.iter().filter_map(|row| own.tallies.get(&row));
         let entries: Vec<TallyEntry> = known.flatten().copied().collect();
-        let change = within.note.clone().unwrap_or_default();
+        let change = own.note.clone().unwrap_or_default();
         RoundNote::join(change, Tally::of(&entries).to_bytes())
     }
 
@@ -322,7 +324,7 @@ impl Scope {
         }
         Source::Store(match self.group.merges() {
             true => StoreId::Branch,
-            false if self.within.is_some() => StoreId::Row,
+            false if self.in_column.is_some() => StoreId::Row,
             false => StoreId::Local,
         })
     }
@@ -366,17 +368,17 @@ impl Scope {
         };
         if meta.of != self.cut()
             || slice.shard >= self.cut()
-            || (self.within.is_some() && self.part_of(slice) >= self.of)
+            || (self.in_column.is_some() && self.part_of(slice) >= self.of)
             || slice.attempt.0 >= attempts
         {
             return broke("a slice that does not fit the group's shards");
         }
         let two_passes = self.two_passes;
         let contributors = match (slice.part, meta.tag) {
-            (Part::Contribution, Tag::Contribution { .. }) if self.within.is_none() => {
+            (Part::Contribution, Tag::Contribution { .. }) if self.in_column.is_none() => {
                 Members::NONE
             }
-            (Part::RowMean, Tag::RowMean { weight, .. }) if self.within.is_some() => {
+            (Part::RowMean, Tag::RowMean { weight, .. }) if self.in_column.is_some() => {
                 if !weight.is_finite() || weight <= 0.0 {
                     return broke("a row without weight");
                 }
@@ -402,8 +404,8 @@ impl Scope {
         SliceMeta {
             of: self.cut(),
             bytes,
-            tag: match &self.within {
-                Some(Within { weight, .. }) => Tag::RowMean {
+            tag: match &self.in_column {
+                Some(ColumnShard { weight, .. }) => Tag::RowMean {
                     group,
                     weight: *weight,
                 },
@@ -444,8 +446,8 @@ impl Scope {
 
     /// In a grid: says whose contributions the mean of this peer's row holds to the member that makes the note.
     pub(super) fn tell_tally(&self, cx: &mut Context, shard: u16, owner: usize) {
-        let within = self.within.as_ref().filter(|_| self.is_noted(shard));
-        let own = within.and_then(|within| within.tallies.get(&self.group.me));
+        let noted = self.in_column.as_ref().filter(|_| self.is_noted(shard));
+        let own = noted.and_then(|noted| noted.tallies.get(&self.group.me));
         if let Some(entries) = own.filter(|entries| !entries.is_empty()) {
             let tally = FragmentMessage::Tally(entries.clone());
             self.send(cx, self.group.peer(owner), tally);
@@ -459,8 +461,8 @@ impl Scope {
         entries: &[TallyEntry],
     ) -> Result<(), PeerError> {
         let index = self.group.index(from);
-        let within = self.within.as_mut().filter(|within| within.note.is_some());
-        let (Some(index), Some(within)) = (index, within) else {
+        let noted = self.in_column.as_mut().filter(|own| own.note.is_some());
+        let (Some(index), Some(noted)) = (index, noted) else {
             return broke("contributions of a row where no note is made");
         };
         within.tallies.insert(index, entries.to_vec());
@@ -501,4 +503,13 @@ impl Scope {
             body,
         }
     }
+}
+
+/// The owners of a column's parts: as many members as there are parts, others in each round.
+fn rotated(round: Round, members: &[usize], of: u16) -> Vec<usize> {
+    let of = usize::from(of);
+    let first = (round.0 as usize).wrapping_mul(of);
+    let at = |part| first.wrapping_add(part) % members.len().max(1);
+    let owners = (0..of).filter_map(|part| members.get(at(part)));
+    owners.copied().collect()
 }

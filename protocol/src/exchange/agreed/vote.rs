@@ -406,13 +406,10 @@ impl FragmentRound {
         Ok(())
     }
 
-    /// A member goes on without an owner that this peer may still wait for. Rows are waited for much longer
-    /// than members of a group that formed a moment ago, and second contributions after first ones; the
-    /// coordinator needs this peer's promise.
+    /// A member goes on without an owner that this peer may still wait for, and the coordinator needs this peer's
+    /// promise.
     fn hurry(&mut self, cx: &mut Context) {
-        let may_take_long =
-            self.scope.within.is_some() || self.scope.two_passes || self.scope.scores();
-        if may_take_long && self.stage == FragmentStage::Collecting {
+        if self.scope.may_take_long() && self.stage == FragmentStage::Collecting {
             let soon = cx.now + cx.deadlines.answer() / 2;
             self.deadline = self.deadline.min(soon);
         }
@@ -560,7 +557,7 @@ impl FragmentRound {
                     self.void(cx);
                 }
             }
-            Some(index) if self.scope.within.is_some() => {
+            Some(index) if self.scope.members_return() => {
                 self.brings_nothing(index);
                 self.advance(cx);
             }
@@ -695,7 +692,7 @@ impl FragmentRound {
         self.give_up(doubted.without(promised));
         // Too few are waited for: others that are there may promise until the deadline.
         let may_be_more =
-            self.scope.within.is_some() && !self.scope.group.decides(promised.count());
+            self.scope.members_return() && !self.scope.group.decides(promised.count());
         if self.hopeful.is_within(promised) && !may_be_more {
             self.plan(cx);
         }
@@ -747,12 +744,11 @@ impl FragmentRound {
         }
     }
 
-    /// A majority of a column is there, although too few of it promised in time: their own rows
-    /// may hold them up. A group of whole fragments formed a moment ago, so a member missing there is gone.
+    /// A majority is there, but too few of it promised in time: their own rows may hold them up.
     fn may_decide_later(&self, cx: &Context) -> bool {
         let others = self.scope.group.other_peers();
         let there = 1 + others.filter(|peer| cx.view.takes_part(*peer)).count();
-        self.scope.within.is_some() && self.scope.group.decides(there)
+        self.scope.members_return() && self.scope.group.decides(there)
     }
 
     /// The plan for each shard, from the members' promises.

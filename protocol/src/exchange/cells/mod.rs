@@ -60,7 +60,7 @@ const BEHIND: u64 = 1;
 pub(crate) struct CellsExchange {
     news: News,
     /// The other peers of the round's cell, from the roll; none between rounds.
-    mates: Option<SortedSet<PeerId>>,
+    dealt: Option<SortedSet<PeerId>>,
     forming: Option<Forming>,
     cell: Option<CellRound>,
     early: Early,
@@ -114,7 +114,7 @@ impl CellsExchange {
             return;
         };
         let (round, news) = (cx.round, self.news.told());
-        for mate in forming.mates() {
+        for mate in forming.dealt() {
             if cx.view.takes_part(mate) {
                 let news = news.clone();
                 cx.send(mate, CellsMessage::Ready { round, news });
@@ -130,7 +130,7 @@ impl CellsExchange {
         cx.waited(Wait::Group);
         // The others in the cell must not count on this peer in another one.
         let (round, now) = (cx.round, cx.round);
-        let others = forming.mates().filter(|peer| !members.contains(peer));
+        let others = forming.dealt().filter(|peer| !members.contains(peer));
         for peer in others
             .filter(|peer| cx.view.takes_part(*peer))
             .collect::<Vec<_>>()
@@ -185,7 +185,7 @@ impl CellsExchange {
     }
 
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
-        if cx.rolls.mates.contains(&peer) {
+        if cx.rolls.is_mate(peer) {
             self.down.entry(peer).or_insert(cx.now);
         }
         if let Some(forming) = &mut self.forming {
@@ -224,19 +224,19 @@ impl Exchange for CellsExchange {
         }
         self.note_down(cx);
         let roll = cx.rolls.roll.clone();
-        let mates = Self::place(cx).zip(roll).map(|((dealing, place), roll)| {
+        let dealt = Self::place(cx).zip(roll).map(|((dealing, place), roll)| {
             let cell = dealing.cell(place, cx.round).into_iter();
             let others = cell.filter(|other| *other != place);
             others.filter_map(|other| roll.peer(other)).collect()
         });
-        self.mates = Some(mates.unwrap_or_default());
+        self.dealt = Some(dealt.unwrap_or_default());
     }
 
     fn begin(&mut self, cx: &mut Context, _summary: &TrainSummary) {
         (self.outcome, self.alone) = (None, false);
-        let mates = self.mates.clone().unwrap_or_default();
+        let dealt = self.dealt.clone().unwrap_or_default();
         let ready = self.early_ready.of(cx.round);
-        self.forming = Some(Forming::new(cx, mates, ready));
+        self.forming = Some(Forming::new(cx, dealt, ready));
         self.tell_ready(cx);
         self.settle(cx);
     }
@@ -314,7 +314,7 @@ impl Exchange for CellsExchange {
         if let Some(mut cell) = self.cell.take() {
             cell.fragments.release(cx);
         }
-        (self.mates, self.outcome) = (None, None);
+        (self.dealt, self.outcome) = (None, None);
         self.alone = false;
         self.early_ready.forget_until(cx.round);
         self.early
@@ -347,8 +347,8 @@ impl CellsExchange {
     /// on then would be in no cell, and further ahead after each round: alone its rounds are shorter than those of
     /// the others.
     fn is_ahead(&self, cx: &Context) -> bool {
-        let mut mates = self.mates.iter().flatten();
-        let comes = mates.any(|mate| {
+        let mut dealt = self.dealt.iter().flatten();
+        let comes = dealt.any(|mate| {
             let remote = cx.view.get(*mate);
             cx.view.takes_part(*mate) && remote.is_some_and(|remote| remote.round <= cx.round)
         });
@@ -383,12 +383,11 @@ impl CellsExchange {
 impl CellsExchange {
     /// Notes since when mates have no link.
     fn note_down(&mut self, cx: &Context) {
-        let mates = &cx.rolls.mates;
         let is_down = |peer: &PeerId| !cx.view.takes_part(*peer);
         self.down
-            .retain(|peer, _| mates.contains(peer) && is_down(peer));
-        for peer in mates.iter().filter(|peer| is_down(peer)) {
-            self.down.entry(*peer).or_insert(cx.now);
+            .retain(|peer, _| cx.rolls.is_mate(*peer) && is_down(peer));
+        for peer in cx.rolls.mates().filter(is_down) {
+            self.down.entry(peer).or_insert(cx.now);
         }
     }
 

@@ -342,10 +342,10 @@ impl GridPart {
             let remote = cx.view.get(*peer);
             *peer != cx.me() && remote.is_some_and(|r| r.is_here() && !r.suspected)
         };
-        let mates = self.seating.members(self.seating.column());
-        let mates: Vec<PeerId> = mates.into_iter().filter(linked).collect();
-        let at = mates.partition_point(|peer| *peer < cx.me()) + usize::from(self.results.asked);
-        let next = mates.get(at % mates.len().max(1)).copied();
+        let column = self.seating.members(self.seating.column());
+        let column: Vec<PeerId> = column.into_iter().filter(linked).collect();
+        let at = column.partition_point(|peer| *peer < cx.me()) + usize::from(self.results.asked);
+        let next = column.get(at % column.len().max(1)).copied();
         self.results.asked += 1;
         match next {
             Some(peer) if self.results.asked <= GRID_ASKS_MAX => {

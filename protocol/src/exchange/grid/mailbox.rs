@@ -32,7 +32,7 @@ impl GridExchange {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
-        if slice.round >= cx.round && cx.rolls.mates.contains(&from) {
+        if slice.round >= cx.round && cx.rolls.is_mate(from) {
             cx.view.did_its_part(from, slice.round);
         }
         let open = self.seating.as_ref().filter(|s| s.round == slice.round);
@@ -71,7 +71,7 @@ impl GridExchange {
     /// A peer in this round has another anchor or roll.
     fn differs(&mut self, cx: &mut Context, from: PeerId, seating: &Seating) {
         let (round, state) = (seating.round, seating.state);
-        if cx.rolls.mates.contains(&from) {
+        if cx.rolls.is_mate(from) {
             cx.send(from, GridMessage::Apart { round, state });
         }
     }

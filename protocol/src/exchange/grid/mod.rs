@@ -33,7 +33,7 @@ pub use message::GridMessage;
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::agreed::{AgreedMessage, Column, Early, History, ahead};
+use crate::exchange::agreed::{AgreedMessage, Early, GridColumn, History, ahead};
 use crate::exchange::{Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message, tell};
 use crate::limits::GRID_ABSENT_ROUNDS;
 use crate::sorted::{SortedMap, SortedSet};
@@ -80,7 +80,7 @@ impl GridExchange {
             if seating.decides_the_roll(&cx.plan, fragment) {
                 let change = self.own_report(cx);
                 self.merge_report(change);
-                let notary = part.column.as_ref().and_then(Column::notary);
+                let notary = part.column.as_ref().and_then(GridColumn::notary);
                 if let Some(notary) = notary.filter(|notary| *notary != cx.me())
                     && !self.reported.is_empty()
                 {

@@ -12,7 +12,7 @@ use super::GridMessage;
 use super::row::{Results, Row, Sum};
 use super::seating::Seating;
 use crate::core::context::Context;
-use crate::exchange::agreed::{Column, FragmentMessage, Scoped, ShardVersion};
+use crate::exchange::agreed::{FragmentMessage, GridColumn, Scoped, ShardVersion};
 use crate::exchange::{Arrived, PushEnd, broke};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
@@ -39,7 +39,7 @@ pub(super) struct GridPart {
     pub(super) seating: Arc<Seating>,
     pub(super) row: Row,
     /// None for a newcomer that is not settled yet.
-    pub(super) column: Option<Column>,
+    pub(super) column: Option<GridColumn>,
     pub(super) results: Results,
     pub(super) tasks: SortedMap<OrderId, Task>,
     /// Encoded bytes of this peer's contribution to each shard.
@@ -71,7 +71,7 @@ impl GridPart {
         let column = seating.is_settled(seating.place).then(|| {
             let members = seating.members(seating.column());
             let shape = seating.shape(&cx.plan, fragment, len);
-            Column::new(cx, fragment, &members, seating.column_tag, &shape, allowed)
+            GridColumn::new(cx, fragment, &members, seating.column_tag, &shape, allowed)
         });
         let deadline = cx.wait_in(fragment, Wait::Group, allowed);
         Self {
