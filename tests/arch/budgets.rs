@@ -41,7 +41,7 @@ const IMPL_FILES_MAX: usize = 5;
 const MODES: [(&str, &[&str], usize); 7] = [
     ("liars", &["liars"], 8),
     ("scoring", &["scoring", "Scoring"], 11),
-    ("merges", &["merges", "mergeable", "Merge", "merging"], 25),
+    ("merges", &["merges", "mergeable", "Merge", "merging"], 17),
     ("two passes", &["passes", "Passes", "second_pass"], 6),
     ("ladder", &["ladder", "Ladder"], 11),
     ("pipeline", &["pipeline", "Pipeline"], 7),

@@ -162,11 +162,18 @@ impl Context {
     /// merged, only peers that have not begun yet compare what they hold.
     pub(crate) fn branch_for(&self, peer: PeerId) -> Option<Branch> {
         let split = &self.view.split;
-        match (split.is_restored(), self.plan.merges()) {
-            (false, _) => self.branch(),
-            (true, true) => self.branch().filter(|_| split.misses(peer)),
-            (true, false) => split.branch(),
+        let unmerged = self.unmerged_branch();
+        match split.is_restored() {
+            true if unmerged.is_some() => unmerged,
+            true => self.branch().filter(|_| split.misses(peer)),
+            false => self.branch(),
         }
+    }
+
+    /// The branch of a peer whose side is merged with no other.
+    pub(crate) fn unmerged_branch(&self) -> Option<Branch> {
+        let branch = self.view.split.branch();
+        branch.filter(|_| !self.plan.merges())
     }
 
     /// What a peer says of its branch, or what this peer knows of its own, has changed.

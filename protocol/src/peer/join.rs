@@ -410,7 +410,7 @@ impl Peer {
     /// not merged.
     fn heavier_side(&self) -> Option<Base> {
         let split = &self.cx.view.split;
-        let mine = split.branch().filter(|_| !self.cx.plan.merges())?;
+        let mine = self.cx.unmerged_branch()?;
         let said = |id: PeerId| {
             let remote = self.cx.view.get(id)?;
             remote.contact.branch.as_deref()

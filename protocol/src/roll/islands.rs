@@ -134,7 +134,7 @@ impl<'a> Seats<'a> {
         for (row, open) in rows.iter().enumerate() {
             for (site, count) in &open.of_site {
                 let group = of_site.get(site);
-                joins.extend(group.map(|group| (core::cmp::Reverse(*mates), *group, row)));
+                joins.extend(group.map(|group| (core::cmp::Reverse(*count), *group, row)));
             }
         }
         joins.sort_unstable();

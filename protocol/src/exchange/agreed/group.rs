@@ -78,7 +78,11 @@ impl Group {
         !self.sides.is_empty()
     }
 
-    /// The same group in the signed words of its members.
+    /// Its round goes as the plan's exchange says. Branches are averaged, whatever that says.
+    pub(super) fn follows_plan(&self) -> bool {
+        !self.merges()
+    }
+
     pub(super) fn signed(self, plan: &Plan, words: SignedGroup) -> Self {
         let seats = usize::from(words.seats);
         let digest = words.digest(&plan.run, self.round);

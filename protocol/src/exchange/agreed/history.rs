@@ -10,7 +10,7 @@ use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
 use crate::sorted::{SortedMap, SortedSet};
-use crate::{Ending, ExchangeKind, FragmentId, Loss, Order, Part, PeerId, Round, SliceId};
+use crate::{ExchangeKind, FragmentId, Loss, Order, Part, PeerId, Round, SliceId};
 use std::collections::VecDeque;
 
 /// One round, as far as it is decided and applied.
@@ -87,16 +87,15 @@ impl History {
         let judged = closed.plain_decision().filter(|_| closed.scope.scores());
         let keep = match &closed.ending {
             _ if let Some(decision) = &judged => slices_of(ExchangeKind::Gathered, decision),
-            Some(Ending::Apply(aggregates) | Ending::Merge(aggregates)) => aggregates.clone(),
-            Some(Ending::Gather(inputs)) => inputs.iter().map(|(slice, _)| *slice).collect(),
-            _ => Vec::new(),
+            Some(ending) => ending.slices(),
+            None => Vec::new(),
         };
         closed.release(cx, &keep);
         let (round, fragment) = (closed.scope.round, closed.scope.fragment);
         let ballot = closed.agreement.first();
         let void = closed.scope.scoped(FragmentMessage::Void { ballot });
         let decision = closed.plain_decision().filter(|_| !keep.is_empty());
-        let merged = closed.scope.group.merges();
+        let merged = !closed.scope.group.follows_plan();
         if merged {
             // The rounds before it are those of one side, and mean nothing to the others.
             self.forget_before(cx, round);

@@ -61,19 +61,19 @@ use core::ops::RangeInclusive;
 /// Into how many parts a fragment of `len` values is cut: in a merge one for each member, whatever the
 /// exchange is.
 pub(super) fn parts(cx: &Context, group: &Group, len: u64) -> u16 {
-    if group.merges() {
-        (group.len() as u64).min(len) as u16
-    } else {
+    if group.follows_plan() {
         cx.plan.parts(len, group.len()) as u16
+    } else {
+        (group.len() as u64).min(len) as u16
     }
 }
 
 /// The owner of every part in the first ballot.
 pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
     let mut owners = ranked(cx, group, (0..group.len()).collect());
-    if let (1.., false, Some(most)) = (
+    if let (1.., true, Some(most)) = (
         cx.plan.agreement.parts,
-        group.merges(),
+        group.follows_plan(),
         cx.plan.exchange.owners(),
     ) {
         return dealt(&rates(group), &owners, usize::from(most), of);

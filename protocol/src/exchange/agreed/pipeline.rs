@@ -151,7 +151,7 @@ pub(super) struct Programs {
 impl Programs {
     /// This peer's part in the plan's schedule; none if every member sends to all others.
     pub(super) fn of(&mut self, plan: &Plan, group: &Group, round: Round) -> Option<Arc<Program>> {
-        if !plan.schedule.relays() || group.len() < 2 || group.merges() {
+        if !plan.schedule.relays() || group.len() < 2 || !group.follows_plan() {
             return None;
         }
         let seat = InGroup::of(plan, group, round);

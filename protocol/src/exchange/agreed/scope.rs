@@ -67,24 +67,17 @@ pub(super) struct ColumnShard {
 }
 
 impl Scope {
-    /// The subject of a round of this group about a fragment, or one shard of it, that is cut into `of` parts.
-    pub(super) fn new(
-        cx: &Context,
-        fragment: FragmentId,
-        group: Group,
-        of: u16,
-        within: Option<Within>,
-    ) -> Self {
-        // Branches are averaged as they are.
-        let (merges, agreement) = (group.merges(), &cx.plan.agreement);
+    /// The subject of a round of this group about a fragment that is cut into `of` parts.
+    pub(super) fn new(cx: &Context, fragment: FragmentId, group: Group, of: u16) -> Self {
+        let (ordinary, agreement) = (group.follows_plan(), &cx.plan.agreement);
         Self {
             round: cx.round,
             fragment,
             of,
-            gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
-            scoring: agreement.scoring.filter(|_| !merges),
-            two_passes: agreement.passes.are_two() && !merges,
-            whole: agreement.whole && !merges,
+            gathered: cx.plan.exchange == ExchangeKind::Gathered && ordinary,
+            scoring: agreement.scoring.filter(|_| ordinary),
+            two_passes: agreement.passes.are_two() && ordinary,
+            whole: agreement.whole && ordinary,
             group,
             in_column: None,
         }
@@ -175,7 +168,7 @@ impl Scope {
     /// So few contributions make no mean. Branches are averaged, whatever the rule for contributions is.
     pub(super) fn too_few(&self, plan: &Plan, bringing: usize) -> bool {
         let missing = self.whole && bringing < self.group.bringing().count();
-        bringing == 0 || missing || (!self.group.merges() && plan.too_few(bringing))
+        bringing == 0 || missing || (self.group.follows_plan() && plan.too_few(bringing))
     }
 
     /// How inputs of a shard become one.
@@ -189,7 +182,7 @@ impl Scope {
 
     /// The codec hears whether this peer's contributions counted: not those of a branch, nor of a row's mean.
     pub(super) fn settles(&self) -> bool {
-        !self.group.merges() && self.within.is_none()
+        self.group.follows_plan() && self.in_column.is_none()
     }
 
     pub(super) fn contribution(&self, shard: u16, member: usize) -> SliceId {
@@ -465,7 +458,7 @@ impl Scope {
         let (Some(index), Some(noted)) = (index, noted) else {
             return broke("contributions of a row where no note is made");
         };
-        within.tallies.insert(index, entries.to_vec());
+        noted.tallies.insert(index, entries.to_vec());
         Ok(())
     }
 
