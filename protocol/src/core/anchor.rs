@@ -20,7 +20,6 @@ impl Anchor {
         }
     }
 
-    /// A fragment is applied in a round, or stays unchanged.
     pub(crate) fn apply(&mut self, round: Round, fragment: FragmentId, digest: Digest) {
         let Some(slot) = self.digests.get_mut(usize::from(fragment.0)) else {
             return;

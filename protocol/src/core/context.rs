@@ -143,14 +143,12 @@ impl Context {
         }
     }
 
-    /// One hash over what members of a round have in common beside the roll: the anchor, the owner's rules,
-    /// and the ledger of the data, where there are any.
+    /// One hash over what members have in common beside the roll: anchor, rules, ledger.
     pub(crate) fn shared(&self) -> Digest {
         let ledger = &self.data.ledger;
         joint(self.start(), (!ledger.is_empty()).then(|| ledger.digest()))
     }
 
-    /// What this peer tells others of its branch.
     pub(crate) fn branch(&self) -> Option<Branch> {
         // Asked after every message.
         let merges = self.plan.merges();
@@ -256,24 +254,21 @@ impl Context {
         id
     }
 
-    /// A peer broke a rule, though not with the input that is being handled: it is judged when
-    /// that has been done.
+    /// A peer broke a rule, but not with the present input: it is judged after that.
     pub(crate) fn accuse(&mut self, peer: PeerId, what: String) {
         if peer != self.config.me && self.outbox.blamed.accused.len() < ACCUSED_MAX {
             self.outbox.blamed.accused.push((peer, what));
         }
     }
 
-    /// What a peer said to this one proves that it lies, though not to others: it is cut off once the
-    /// input that is being handled has been.
+    /// A peer lies, as this one can tell and others cannot: it is cut off after the present input.
     pub(crate) fn convict(&mut self, peer: PeerId, what: String) {
         if peer != self.config.me && self.outbox.blamed.convicted.len() < ACCUSED_MAX {
             self.outbox.blamed.convicted.push((peer, what, None));
         }
     }
 
-    /// Signed statements prove to everyone that their peer lies: as [`Context::convict`], and the
-    /// proof is passed on.
+    /// Signed statements prove that their peer lies: as [`Context::convict`], with the proof.
     pub(crate) fn prove(&mut self, proof: Proof) {
         let (peer, what) = (proof.by(), proof.what());
         if peer != self.config.me && self.outbox.blamed.convicted.len() < ACCUSED_MAX {
@@ -324,8 +319,7 @@ impl Context {
         }
     }
 
-    /// Starts the clock of a wait (once, until it ends) and returns its deadline, which is never in
-    /// the past: a call after the deadline extends it.
+    /// Starts the clock of a wait, once; its deadline is never in the past, and grows if it was.
     pub(crate) fn wait(&mut self, wait: Wait, allowed: Duration) -> Time {
         self.wait_in(FragmentId(0), wait, allowed)
     }
@@ -392,8 +386,7 @@ impl Context {
         self.directed.configured().1.is_agreed()
     }
 
-    /// Members claim a number with their contributions: their losses or waits, for the pace, or waits for
-    /// the codec.
+    /// Members claim a number with their contributions, for the pace or for the codec.
     pub(crate) fn says_losses(&self) -> bool {
         self.follows_losses() || self.plan.chooses_codecs()
     }

@@ -8,12 +8,10 @@ use crate::sorted::SortedMap;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-/// Deviations above the median that are still waited for. For a normal distribution the MAD is
-/// 0.67 sigma, so this is about five sigma.
+/// Deviations above the median that are waited for: about five sigma of a normal distribution.
 const DEVIATIONS: u32 = 8;
 
-/// The least deviation, as a share of the median: otherwise a peer that always takes the same time
-/// would just miss a deadline that equals it.
+/// The least deviation, as a share of the median: one that never varies is in time, too.
 const LEAST_DEVIATION: u32 = 32;
 
 /// How many median latenesses to wait for late peers.
@@ -30,8 +28,7 @@ const IN_TIME_MAX: i8 = 4;
 struct Samples {
     /// Nanoseconds: a peer of a grid keeps samples of hundreds of others.
     last: VecDeque<u64>,
-    /// Waits that had what they were for, less those of void exchanges that had not, up to
-    /// [`IN_TIME_MAX`].
+    /// Waits that ended well, less void exchanges that did not, up to [`IN_TIME_MAX`].
     in_time: i8,
     /// Something was measured since nothing was known.
     measured: bool,
@@ -137,7 +134,6 @@ impl Deadlines {
             .clamp(self.plan.floor, self.plan.ceiling)
     }
 
-    /// The samples of all peers that were ever measured in a role.
     fn of_measured(&self, wait: Wait) -> impl Iterator<Item = &Samples> {
         let of_wait = self.samples.iter().filter(move |((w, _), _)| *w == wait);
         of_wait

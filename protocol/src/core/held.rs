@@ -51,8 +51,7 @@ pub struct PeerConfig {
 pub(crate) struct ThisLife {
     /// Tells it from earlier ones. Statements of an earlier life count in no group of this one.
     pub(crate) session: u64,
-    /// Set from the takeover of others' rounds until this peer is in a group: it may not
-    /// know all peers yet.
+    /// Set until this peer is in a group: it may not know all peers yet.
     pub(crate) newcomer: bool,
     /// The last round that this peer's contribution could not be made for.
     pub(crate) failed_in: Option<Round>,
@@ -146,7 +145,6 @@ impl Directed {
         }
     }
 
-    /// The budget and the pace of the plan without changes.
     pub(crate) const fn configured(&self) -> (StepBudget, Pace) {
         let (_, budget, pace) = self.first;
         (budget, pace)

@@ -158,7 +158,6 @@ impl MeasuredLinks {
         })
     }
 
-    /// A peer tells the rates of its links.
     pub(crate) fn hear(&mut self, from: PeerId, told: &Rates) {
         if self.told.contains_key(&from) || self.told.len() < VIEW_PEERS_MAX {
             self.told.insert(from, told.rates.iter().copied().collect());

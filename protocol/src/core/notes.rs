@@ -240,8 +240,7 @@ impl Context {
         self.data.ledger = Ledger::from_bytes(&ledger).unwrap_or_default();
     }
 
-    /// A round is over: its notes are in force in the one that begins. Returns whether waits that were measured
-    /// before say nothing of the rounds to come.
+    /// A round is over: its notes come into force. Returns whether waits measured before are void.
     pub(crate) fn settle_notes(&mut self, over: Round, merged: bool, said: Option<Loss>) -> bool {
         let paced = self.kept(&self.data.losses).is_some();
         let chooses = self.kept(&self.data.chosen).is_some();
@@ -339,8 +338,7 @@ impl Context {
         Turn::with(&self.plan, over, |turn| ledger.settle(counted, turn));
     }
 
-    /// The round is over: its decision about the roll comes into force.
-    /// True if the roll changes.
+    /// A round's decision about the roll comes into force; true if the roll changes.
     pub(crate) fn turn_roll(&mut self, change: &RollChange) -> bool {
         let Some(roll) = self.rolls.roll.as_ref().filter(|_| !change.is_empty()) else {
             return false;

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SendTurn {
     pub(crate) round: Round,
-    /// How soon the fragment is needed.
     pub(crate) needed: u8,
     pub(crate) fragment: FragmentId,
     /// Its place among its sender's sends of the fragment.

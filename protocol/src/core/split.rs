@@ -41,7 +41,6 @@ pub(crate) struct Split {
     bases: [Option<Base>; BRANCH_BASES],
     /// Peers that were in the group at the base and whose links went down.
     missing: SortedSet<PeerId>,
-    /// Members of the last group.
     members: u16,
     /// Weight that this peer's rounds have decided so far.
     total: f64,
@@ -155,7 +154,6 @@ impl Split {
         })
     }
 
-    /// The branch that this peer wants to merge.
     pub(crate) fn mergeable(&self) -> Option<Branch> {
         self.branch().filter(|_| !self.attempts.given_up)
     }

@@ -93,7 +93,6 @@ impl View {
         self.get(peer).is_some_and(Remote::is_here)
     }
 
-    /// A peer is linked and takes part in rounds, as it says.
     pub(crate) fn takes_part(&self, peer: PeerId) -> bool {
         let remote = self.get(peer);
         remote.is_some_and(|remote| remote.is_here() && remote.ready)
@@ -198,8 +197,7 @@ impl View {
         self.remotes.get_mut(&peer)
     }
 
-    /// The entry of a peer, added if there is room: a full view first forgets a peer without a
-    /// link.
+    /// The entry of a peer. A full view first forgets a peer without a link.
     pub(crate) fn entry(&mut self, peer: PeerId) -> Option<&mut Remote> {
         if !self.remotes.contains_key(&peer) && self.remotes.len() >= self.most() {
             let unlinked = self.remotes.iter().filter(|(_, r)| !r.linked);
@@ -237,8 +235,7 @@ impl View {
         self.mine = Some(record);
     }
 
-    /// Adds a verified record. Returns whether it is new. A full view adds no new peer from a
-    /// record, only from a link.
+    /// Adds a verified record; true if it is new. A full view adds a new peer only from a link.
     pub(crate) fn learn(&mut self, record: &PeerRecord, now: Time) -> bool {
         let room = if self.rolls {
             // The rest is for mates.
@@ -306,7 +303,6 @@ impl View {
         due.filter_map(|peer| self.dial(peer, now)).collect()
     }
 
-    /// Peers that should be dialled now.
     pub(crate) fn due(&self, now: Time) -> Vec<PeerId> {
         let unlinked = self
             .remotes

@@ -23,7 +23,6 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Does something that must know the plan's turn of a round.
     pub(crate) fn with<R>(plan: &Plan, round: Round, act: impl FnOnce(Turn<'_>) -> R) -> R {
         let draws = |round, peer| plan.draws(round, peer);
         act(Turn {
@@ -167,14 +166,12 @@ impl Stream {
         Some(self.with_held(peer, dealt?))
     }
 
-    /// Where rounds overlap: the blocks of a peer in the next round, but for the one that it may be in the
-    /// middle of.
+    /// Where rounds overlap: the blocks of the next round, but for one that may be half trained.
     pub(super) fn next_list(&self, peer: PeerId, turn: Turn<'_>) -> Option<Vec<Run>> {
         self.share_of(peer, turn).filter(|_| turn.ahead)
     }
 
-    /// Where a peer to which nothing is dealt begins: behind what the others will be dealt, at its place
-    /// among the participants.
+    /// Where a peer begins that is dealt nothing: behind the others, at its place among them.
     pub(super) fn own_start(&self, (place, of): (u32, u32), blocks: u32) -> u64 {
         let dealt: u64 = self
             .members
@@ -236,8 +233,7 @@ impl Stream {
         self.members.insert(peer, Entry::after(took, middle));
     }
 
-    /// A peer was not counted. Its blocks stay with it for one round: its contribution may come
-    /// with that of the next one.
+    /// A peer was not counted: its blocks stay with it for one round, and may come with the next.
     fn settle_absent(&mut self, peer: PeerId, dealt: Vec<Run>, void: bool, turn: Turn<'_>) {
         let drawn = turn.deals_to(turn.round, peer);
         let Some(entry) = self.members.get_mut(&peer) else {

@@ -209,8 +209,7 @@ impl Peer {
         }
     }
 
-    /// Takes the state with the most donors, because its chunks come from all of them at once; the
-    /// newest of equals.
+    /// Takes the state with most donors, whose chunks come from all at once; the newest of equals.
     fn choose_state(&mut self) {
         let CatchUp::Asking { offers, .. } = &self.catch_up else {
             return;
@@ -591,7 +590,6 @@ impl Peer {
         wait_for_state(&mut self.cx, allowed);
     }
 
-    /// Another peer asks with which parameters a round began here.
     pub(super) fn anchor_asked(&mut self, from: PeerId, round: Round) {
         let anchor = self.began(round);
         self.cx
@@ -627,8 +625,7 @@ impl Peer {
         }
     }
 
-    /// A round begins here from a state that this peer has by its own work, or for which others have
-    /// vouched: it vouches for it too.
+    /// A round begins from a state that is proven, or this peer's own work: it vouches for that.
     pub(super) fn remember_opening(&mut self) {
         if !self.cx.plan.agreement.signs() {
             return;
@@ -640,8 +637,7 @@ impl Peer {
         }
     }
 
-    /// Bytes of a catch-up were missing or wrong: asks others at once, and the same ones only after
-    /// a pause that grows.
+    /// Bytes were missing or wrong: asks others at once, and the same ones after growing pauses.
     fn ask_others(&mut self) {
         self.drop_replay();
         let ready = self.cx.view.greeted().filter(|(_, r)| r.ready);
@@ -684,8 +680,7 @@ impl Peer {
 
 /// A branch that another state replaces: it is saved first.
 impl Peer {
-    /// Peers of another branch may have come: notes it, and stops for a merge as soon as this peer's
-    /// work allows.
+    /// Peers of another branch may have come: stops for a merge as soon as its work allows.
     pub(super) fn look_for_branches(&mut self) {
         let here = self.cx.view.apart().next().is_some();
         if self.cx.view.split.apart(here, self.cx.now)

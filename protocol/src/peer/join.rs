@@ -36,7 +36,6 @@ impl Peer {
         }
     }
 
-    /// The mate that this peer last waited for is still missing.
     fn waits_for_a_mate(&self) -> bool {
         let plain = self.waits_for_all_mates() && self.fresh() && !self.cx.plan.agreement.signs();
         plain
@@ -132,7 +131,6 @@ impl Peer {
         self.ask_state();
     }
 
-    /// Ends the wait for other peers.
     pub(super) fn stop_waiting_for_peers(&mut self) {
         self.cx.waited(Wait::Peers);
         self.cx.timers.stop(Timer::Join);
@@ -203,9 +201,8 @@ impl Peer {
         here >= self.wanted() && (here > 1 || alone)
     }
 
-    /// The others have met as many too. A peer that begins before them would find them
-    /// unready and exchange with few of them. Once one of them has begun, nothing is left to wait
-    /// for.
+    /// The others have met as many. A peer that begins before them finds them unready. Once one of
+    /// them has begun, nothing is left to wait for.
     fn others_met(&self) -> bool {
         if self.waits_for_all_mates() {
             let mut others = self.cx.view.greeted();
@@ -243,8 +240,7 @@ impl Peer {
         self.believes(elsewhere.count())
     }
 
-    /// Some peers say that the run is under way elsewhere, and too few are there to believe or
-    /// to contradict them.
+    /// Too few are there to believe, or to contradict, those that say the run is elsewhere.
     fn cannot_tell(&self) -> bool {
         let round = self.cx.round;
         let live = || self.cx.view.live();
@@ -363,8 +359,7 @@ impl Peer {
         }
     }
 
-    /// Every peer is believed. Of several states of one round, the one with most holders counts, so
-    /// that all choose the same.
+    /// Every peer is believed. Of several states of one round the one with most holders counts.
     fn believed_standing(&self) -> Standing {
         if self.under_way() {
             return Standing::Newest;
@@ -406,8 +401,7 @@ impl Peer {
         mine.zip(said).is_some_and(|(mine, said)| said.meets(&mine))
     }
 
-    /// The newest state of another side that waits here and has done more than this one's, where sides are
-    /// not merged.
+    /// The newest state of a heavier side that waits here, where sides are not merged.
     fn heavier_side(&self) -> Option<Base> {
         let split = &self.cx.view.split;
         let mine = self.cx.unmerged_branch()?;
@@ -513,7 +507,6 @@ impl Peer {
         }
     }
 
-    /// Asks the others about the states with which peers wait.
     fn ask_about_rest(&mut self) {
         if self.life.once.begun || !self.cx.plan.agreement.signs() {
             return;
@@ -565,8 +558,7 @@ impl Peer {
         opened.map(|base| base.anchor)
     }
 
-    /// The peers that wait for their first round, with their states. Those of a side that is to be merged
-    /// begin with a state of their own.
+    /// The peers that wait for their first round, without those of a side that is to be merged.
     fn resting(&self) -> impl Iterator<Item = (PeerId, Base)> {
         let here = self.cx.view.of_this_branch();
         here.filter_map(|(id, remote)| Some((id, rests_with(remote)?)))

@@ -47,7 +47,6 @@ pub(super) struct TrainedAhead {
     pub(super) order: Option<OrderId>,
     /// Set for a forward pass, which waits for fragments of this round.
     pub(super) forward: bool,
-    /// Its summary, once it is done.
     pub(super) taken: Option<TrainSummary>,
     /// Set while the next round waits for training that is still under way.
     pub(super) held: bool,
@@ -96,7 +95,6 @@ pub(super) enum Patience {
 /// What others say of the states with which peers wait for their first round.
 #[derive(Debug, Default)]
 pub(super) struct Rest {
-    /// By the round of such a state.
     pub(super) rounds: SortedMap<Round, Said>,
 }
 

@@ -508,8 +508,7 @@ impl Peer {
         }
     }
 
-    /// Whose clock is wrong: this peer's, if more than half of all, itself among them, agree on another
-    /// time.
+    /// Whose clock is wrong: this peer's, if more than half of all agree on another time.
     fn judge_clocks(&mut self, from: PeerId) {
         let told = self.cx.view.greeted();
         let mut clocks: Vec<i64> = told.filter_map(|(_, r)| r.contact.clock).collect();
@@ -542,7 +541,6 @@ impl Peer {
 
 /// A peer of a grid or of cells: its place in the roll, links to its mates, and the way in for one without a place.
 impl Peer {
-    /// Swarms of this run have a roll.
     pub(super) const fn has_rolls(&self) -> bool {
         self.cx.plan.agreement.grouping.has_roll()
     }
@@ -870,7 +868,6 @@ impl Peer {
         }
     }
 
-    /// A registrar's link is gone.
     fn founder_gone(&mut self, peer: PeerId) {
         if let Some(founding) = &mut self.founding {
             founding.lost(peer);
@@ -912,8 +909,7 @@ impl Peer {
     }
 }
 
-/// Peers tell each other the rates of their links, where the topology chooses partners by them or the schedule of
-/// an all-reduce goes by them.
+/// Peers tell the rates of their links, where topology or schedule goes by them.
 impl Peer {
     /// A round begins: tells the others what this peer has measured, if it opens an epoch.
     pub(super) fn tell_rates(&mut self) {

@@ -195,9 +195,8 @@ impl Peer {
         }
     }
 
-    /// A slice arrived. Slices from unknown or refused peers are rejected. The sender need not have
-    /// said hello yet and may have said goodbye since: messages and slices overtake each other, and
-    /// an acknowledged slice exists here only.
+    /// A slice arrived, of a known peer. It need not have said hello yet and may have said goodbye:
+    /// messages and slices overtake each other, and an acknowledged slice exists here only.
     fn arrived(
         &mut self,
         from: PeerId,

@@ -37,8 +37,7 @@ impl Pacer {
         StepBudget::Steps(self.balance.steps(most, tolerance, live.into_iter()))
     }
 
-    /// This peer has trained the round. Its contribution claims a loss, or how long exchanges hold training up.
-    /// One without samples claims nothing.
+    /// This peer has trained. It claims a loss, or a wait; without samples it claims nothing.
     pub(super) fn trained(&mut self, cx: &mut Context, summary: &TrainSummary) {
         let (round, now) = (cx.round, cx.now);
         self.balance.own(round, now, summary.samples);
@@ -123,7 +122,6 @@ impl Recent {
 /// round's waits, equal peers whose times vary would all become shorter from round to round.
 #[derive(Debug, Default)]
 struct Balance {
-    /// The round that is trained, and when its training began here.
     began: Option<(Round, Time)>,
     own: Times,
     others: SortedMap<PeerId, Times>,
@@ -177,9 +175,8 @@ impl Balance {
         }
     }
 
-    /// Inner steps of this peer's next round: at most `most`, and at least its share of them. As
-    /// many as fit into the time of the fastest of `others`, without those that liars may claim: the next is no
-    /// faster than a peer that tells the truth.
+    /// Inner steps of the next round, at most `most`: as many as fit into the time of the fastest
+    /// of `others` that is credible, and at least a share.
     fn steps(&self, most: u32, tolerance: Tolerance, others: impl Iterator<Item = PeerId>) -> u32 {
         let times = others.filter_map(|peer| self.others.get(&peer)?.last.median());
         let mut times: Vec<f64> = times.collect();

@@ -70,7 +70,6 @@ pub(super) enum Step {
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     pub(super) donor: Option<PeerId>,
-    /// Fragments of the round that were applied before.
     pub(super) here_before: SortedSet<FragmentId>,
     /// Earlier donors, which owed slices for too long.
     debtors: SortedSet<PeerId>,
@@ -84,7 +83,6 @@ pub(super) struct Replay {
     pub(super) here: Vec<SliceId>,
     /// Where contributions are scored, orders that read the members' scores; `None` until they are given.
     reads: Option<SortedMap<OrderId, PeerId>>,
-    /// The scores that are read, by their member.
     scores: SortedMap<PeerId, Scores>,
     applies: SortedMap<OrderId, FragmentId>,
     pub(super) started: bool,
@@ -205,8 +203,7 @@ impl Replay {
         wait_for_state(cx, allowed.min(self.until.since(cx.now)));
     }
 
-    /// Peers that have the round that is replayed, without those that were asked for it: those that keep it
-    /// first, then those that failed to help least often.
+    /// Peers that have the round, but those that were asked: keepers first, then the most helpful.
     fn other_holders(&self, cx: &Context, helpers: &Helpers) -> Vec<PeerId> {
         let asked = |id: &PeerId| self.donor == Some(*id) || self.debtors.contains(id);
         let ahead = cx.view.live().filter(|(_, r)| r.round > cx.round);
@@ -255,8 +252,7 @@ impl Replay {
         })
     }
 
-    /// All slices are here: applies the round, with this peer's delta on top while it is recent. After the
-    /// last round no one would learn of it.
+    /// All slices are here: applies the round, with this peer's own delta while it is recent.
     fn apply(&mut self, cx: &mut Context) -> Step {
         // The fragments of a round are applied together: a round that is applied in part can be
         // neither replayed nor trained on.

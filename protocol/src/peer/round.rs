@@ -334,8 +334,7 @@ impl Peer {
         }
     }
 
-    /// Between rounds: evaluates and writes a checkpoint when these are due. Each answer calls this
-    /// again, until nothing is due.
+    /// Between rounds: evaluates and saves if due. Each answer calls this again.
     pub(super) fn settle(&mut self) {
         if self.phase != Phase::Settle || self.life.evaluate.is_some() || self.life.save.is_some() {
             return;
@@ -471,8 +470,7 @@ impl Peer {
         }
     }
 
-    /// The backward pass has ended: the next forward pass begins with the layers whose fragments are
-    /// decided.
+    /// The backward pass has ended: the next forward pass begins with decided layers.
     fn begin_forward(&mut self) {
         let (round, next) = (self.cx.round, self.cx.round.next());
         let open = matches!(self.phase, Phase::Exchange | Phase::Apply);
@@ -598,8 +596,7 @@ impl Peer {
         }
     }
 
-    /// A trainer may hand out its whole gradient at the end: the fragments that have not left leave
-    /// now.
+    /// A trainer may hand out its whole gradient at the end: the rest of it leaves now.
     fn cut_the_rest(&mut self) {
         if self.cx.plan.overlap.layers == Layers::Together {
             return;

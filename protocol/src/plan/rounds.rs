@@ -5,8 +5,7 @@ use crate::rendezvous::rendezvous;
 use crate::{FragmentId, Layers, OverlapPlan, PeerId, Round, Sampling, StepBudget};
 use core::ops::Range;
 
-/// The slot of the rendezvous hash that draws the sample. Slot zero picks proposers, and both must
-/// be independent.
+/// The slot of the hash that draws the sample; zero picks proposers, independently of it.
 const SLOT: u8 = 1;
 
 impl Plan {

@@ -200,7 +200,6 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks that its exchange can agree as the plan says.
     fn check_agreement(&self) -> Result<(), PlanError> {
         if self.synchronization.quorum != Quorum::default() && !self.exchange.agrees() {
             return Err(PlanError::Quorum);

@@ -30,7 +30,6 @@ pub(crate) type Say = (PeerRecord, FoundingMessage);
 /// What the plan and the limits say about the roll.
 #[derive(Clone, Copy, Debug)]
 struct Terms {
-    /// Peers in a row, as the plan asks.
     row: u16,
     start_with: usize,
     page_bytes: usize,
@@ -114,7 +113,6 @@ impl Founding {
         std::mem::take(&mut self.says)
     }
 
-    /// The roll, once it is chosen and here.
     pub(crate) fn roll(&self) -> Option<Arc<Roll>> {
         self.rolls.get(&self.founded?.digest).cloned()
     }
@@ -277,7 +275,6 @@ impl Founding {
         }
     }
 
-    /// A message of another peer, whose record is known.
     pub(crate) fn said(&mut self, from: &PeerRecord, message: &FoundingMessage) {
         self.register.heard(from.peer);
         match message {

@@ -13,8 +13,7 @@ use core::ops::Range;
 /// Room for newcomers when the number of columns is chosen: one in four.
 const ROOM: usize = 4;
 
-/// How many times its share of a shard an owner of parts may carry before more members own parts,
-/// as one in this number of models.
+/// How many times its share of a shard an owner may carry before more members own parts.
 const OWNER_LOAD: usize = 8;
 
 const PART_OWNERS_MIN: usize = 4;

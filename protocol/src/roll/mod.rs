@@ -74,7 +74,6 @@ pub struct Roll {
     content: Content,
     index: SortedMap<PeerId, u32>,
     digest: Digest,
-    /// The round from which its newest peers are in it.
     newest: Round,
     /// Set if it knows how fast some of its peers send.
     rated: bool,
@@ -262,7 +261,6 @@ impl Roll {
         })
     }
 
-    /// Newcomers of a change, each once, in their order.
     fn newcomers(&self, change: &RollChange, since: Round) -> Vec<Place> {
         let mut entered = BTreeSet::new();
         let fresh = change.join.iter().cloned();
@@ -270,7 +268,6 @@ impl Roll {
         fresh.map(|record| Place { record, since }).collect()
     }
 
-    /// Gives free places to as many peers.
     fn fill(&self, places: &mut [Option<Place>], comes: Vec<Place>) {
         let free: Vec<usize> = (0..places.len()).filter(|p| places[*p].is_none()).collect();
         let columns = usize::from(self.content.columns).max(1);

@@ -10,7 +10,6 @@ use crate::sorted::SortedMap;
 /// One member's part in one shard. Its value is at first its own contribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Role {
-    /// Its stages, in order.
     pub(crate) stages: Vec<SumStage>,
     /// Set if its value is the whole sum after the last stage.
     pub(crate) ends: bool,

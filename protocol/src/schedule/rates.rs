@@ -11,14 +11,12 @@ use serde::{Deserialize, Serialize};
 /// Codes of an octave.
 const STEPS: [u64; 8] = [1024, 1117, 1218, 1328, 1448, 1579, 1722, 1878];
 
-/// The rate of a code, in bytes per second.
 const fn rate_of(code: u8) -> u64 {
     let above = code.saturating_sub(1) as usize;
     STEPS[above % STEPS.len()] << (above / STEPS.len())
 }
 
-/// The code of a rate in bytes per second: of the largest that is not above it, and of the lowest for any
-/// that is below all.
+/// The code of the largest rate that is not above this one, or of the lowest.
 pub(crate) fn code_of(bytes_per_second: u64) -> u8 {
     let (mut low, mut high) = (1, u8::MAX);
     while low < high {

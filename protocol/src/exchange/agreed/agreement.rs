@@ -47,8 +47,7 @@ impl Votes {
 pub(super) struct Coordination {
     pub(super) ballot: Ballot,
     pub(super) promises: SortedMap<usize, Promise>,
-    /// The plan is made. Promises that come later change nothing: the members may already
-    /// have voted on it.
+    /// The plan is made. The members may have voted on it, so later promises change nothing.
     pub(super) planned: bool,
 }
 
@@ -137,8 +136,7 @@ impl Agreement {
         }
     }
 
-    /// The ballot that a message without a proof names: in signed ballots the number may be higher
-    /// than in others, and says nothing.
+    /// The ballot that a message without a proof names; the number of a signed one says nothing.
     pub(super) fn first(&self) -> Ballot {
         let number = if self.signs() {
             0
@@ -210,8 +208,7 @@ impl Agreement {
         current.is_some_and(|coordination| coordination.ballot >= ballot)
     }
 
-    /// The members that have promised in a ballot that this peer coordinates and has no plan for
-    /// yet; `None` where there is no such ballot.
+    /// The members that have promised in a ballot that this peer coordinates and has no plan for.
     pub(super) fn promised_so_far(&self) -> Option<Members> {
         let open = self.coordination.as_ref().filter(|c| !c.planned)?;
         Some(open.promises.keys().copied().collect())

@@ -33,8 +33,7 @@ fn note_seats(cx: &mut Context, round: Round, members: &[Member], seated: Member
     cx.view.seats.note(cx.now, round, seated);
 }
 
-/// The members whose contributions are in these versions. Unlike [`contributors`], all that know the
-/// decision find the same.
+/// The members in these versions. Unlike [`contributors`], all that know the decision agree.
 fn named(members: &[Member], versions: &[ShardVersion]) -> Members {
     let used = |(index, member): (usize, &Member)| {
         let by_another = |v: &ShardVersion| v.owner != member.peer && v.contributors.has(index);

@@ -127,7 +127,6 @@ impl FragmentRound {
         open
     }
 
-    /// An order of the schedule was answered.
     pub(super) fn pipeline_answered(
         &mut self,
         cx: &mut Context,
@@ -229,7 +228,6 @@ impl FragmentRound {
         pipeline.is_some_and(|pipeline| pipeline.is_broken(self.hopeful, holds))
     }
 
-    /// The next value is encoded.
     fn next_stage(&mut self, cx: &mut Context, shard: u16, bytes: u64, digest: Option<Digest>) {
         let me = cx.me();
         let Some(pipeline) = &mut self.pipeline else {
@@ -268,8 +266,7 @@ impl FragmentRound {
         self.check_aggregate(cx, shard);
     }
 
-    /// An aggregate and its owner's announcement are here: forwarded if they match, dropped
-    /// otherwise.
+    /// An aggregate and its owner's word are here: it is passed on if they match.
     fn check_aggregate(&mut self, cx: &mut Context, shard: u16) {
         let Some(pipeline) = &mut self.pipeline else {
             return;
@@ -338,8 +335,7 @@ impl FragmentRound {
         Ok(())
     }
 
-    /// A partial sum, or an aggregate of ballot zero, arrived from the member with this index. It is the mean of
-    /// `members`.
+    /// A partial sum, or an aggregate of ballot zero, arrived: the mean of `members`.
     pub(super) fn pipeline_arrived(
         &mut self,
         cx: &mut Context,

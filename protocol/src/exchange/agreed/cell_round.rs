@@ -68,8 +68,7 @@ impl CellRound {
         open.any(|open| open.scope.fragment == fragment)
     }
 
-    /// After every signal: a member that was given up in one fragment is given up in all, and a fragment
-    /// whose bytes can no longer be found is void here.
+    /// After every signal: losses are shared, and a fragment is void whose bytes are not found.
     pub(crate) fn settle(&mut self, cx: &mut Context) {
         self.fragments.share_losses(cx);
         let missed = |f: &&mut FragmentRound| f.missed.is_some() && f.ending.is_none();
@@ -78,7 +77,6 @@ impl CellRound {
         }
     }
 
-    /// All fragments of the round have ended.
     pub(crate) fn is_over(&self, cx: &Context) -> bool {
         let all = cx.plan.fragments_of(cx.round).count();
         self.fragments.all.len() == all && self.fragments.open().next().is_none()
@@ -127,7 +125,6 @@ impl CellRound {
         Ok(true)
     }
 
-    /// A member's link is gone.
     pub(crate) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         if let Some(index) = self.group.index(peer) {
             self.fragments.lost |= Members::one(index);

@@ -31,8 +31,7 @@ pub(crate) struct GridColumn {
 }
 
 impl GridColumn {
-    /// Begins a column's agreement. `members` are in `PeerId` order. `longer` is added to the wait for the rows,
-    /// which have waits of their own.
+    /// Begins, with members in `PeerId` order. `longer` is added to the wait for the rows.
     pub(crate) fn new(
         cx: &mut Context,
         fragment: FragmentId,

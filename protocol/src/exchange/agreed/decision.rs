@@ -78,7 +78,6 @@ impl Scoped {
 pub(crate) struct Proven {
     /// The same without the proof.
     pub(crate) plain: Scoped,
-    /// The anchor of the group that decided.
     pub(crate) anchor: Digest,
     /// Number of members that have signed it. With more than may lie, one that does not lie has signed it in a
     /// group that it accepted, so no other decision of the round can have a proof. With fewer, its teller

@@ -62,7 +62,6 @@ impl Early {
         self.slices.extract_if(.., due).collect()
     }
 
-    /// Takes out the messages of rounds and fragments that begin.
     pub(crate) fn take_messages(
         &mut self,
         due: impl Fn(Round, FragmentId) -> bool,
@@ -87,8 +86,7 @@ impl Early {
         self.messages.retain(|(_, message)| wanted(message));
     }
 
-    /// Keeps the slices that are wanted. The bytes of the others are released, unless they are `held`
-    /// under the same name for something else.
+    /// Keeps the wanted slices, and releases the others unless their names are `held` otherwise.
     pub(crate) fn retain_slices(
         &mut self,
         cx: &mut Context,

@@ -48,9 +48,8 @@ pub(super) fn is_away(cx: &Context, peer: PeerId) -> bool {
     remote.is_some_and(|remote| remote.conduct.absence.is_away(cx.round))
 }
 
-/// This peer proposes groups. A newcomer does not, because it would leave out the peers that it
-/// has not met yet. Where members sign, a round never ends without a group: if all are newcomers, one of
-/// them proposes once an attempt has failed.
+/// This peer proposes groups. A newcomer does not, as it would leave out peers that it has not met;
+/// where members sign and all are newcomers, one does once an attempt has failed.
 pub(super) fn proposes(cx: &Context, attempts: u64) -> bool {
     !cx.this_life.newcomer || (signs(cx) && attempts > 0)
 }
@@ -69,7 +68,6 @@ pub(super) fn proposers(
     if known.is_empty() { ready } else { known }
 }
 
-/// Members sign what they say.
 pub(super) fn signs(cx: &Context) -> bool {
     cx.plan.agreement.signs()
 }
@@ -139,8 +137,7 @@ pub(super) fn seats(cx: &Context, ready: impl IntoIterator<Item = PeerId>) -> us
     seats.len()
 }
 
-/// A peer is linked, or was until a moment ago: a part of the swarm that is cut off for a moment
-/// decides nothing alone.
+/// A peer is linked, or was a moment ago: a part that is cut off for a moment decides nothing.
 fn is_near(cx: &Context, peer: PeerId) -> bool {
     let lost = |since: Time| cx.now.since(since) < LOST_MEMBER_WAIT;
     let near = |remote: &Remote| remote.is_here() || remote.contact.lost.is_some_and(lost);
@@ -180,9 +177,8 @@ pub(super) fn common_anchor(all: &AllReady, own: Digest, enough: bool) -> Digest
     winner.map_or(own, |(anchor, _)| anchor)
 }
 
-/// Time that the others are waited for. A peer that did not train waits while the others train, up to
-/// the longest deadline: those that trained notice late peers much sooner, and one of them
-/// proposes.
+/// Time that the others are waited for. A peer that did not train waits up to the longest deadline:
+/// those that did notice late peers much sooner, and one of them proposes.
 pub(super) fn allowed(cx: &Context, settled: impl IntoIterator<Item = PeerId>) -> Duration {
     if cx.plan.draws(cx.round, cx.me()) {
         cx.deadlines.allow(Wait::Group, settled)
@@ -206,8 +202,7 @@ pub(super) struct Enough {
 }
 
 impl Enough {
-    /// This number of peers is ready. Once enough are, the others are waited for a little longer
-    /// and no more: they are late, not suspected.
+    /// Once enough peers are ready, the others are waited for a little longer, and not suspected.
     pub(super) fn ready(&mut self, cx: &mut Context, count: usize) {
         let quorum = cx.plan.synchronization.quorum;
         let enough = usize::from(quorum.enough);
@@ -286,7 +281,6 @@ impl Turns {
         self.deadline
     }
 
-    /// The turn of a member is over.
     pub(super) fn over(&mut self, proposer: Option<PeerId>) {
         self.over.extend(proposer);
     }
@@ -298,7 +292,6 @@ impl Turns {
         }
     }
 
-    /// A member's turn is over.
     pub(super) fn is_over(&self, peer: PeerId) -> bool {
         self.over.contains(&peer)
     }

@@ -90,7 +90,6 @@ impl Agreed {
         group.is_some_and(|group| self.grouping.joined.enough(group, cx.round))
     }
 
-    /// Lets the fragments of a group vote once a quorum has joined it.
     pub(super) fn vote_once_joined(&mut self, cx: &mut Context) {
         if !self.has_joined(cx) {
             return;
@@ -142,8 +141,7 @@ impl Agreed {
         self.formed(cx, Formed::Alone);
     }
 
-    /// A fragment has no ballot left. The round is tried again in another group, or, where a part of it is
-    /// applied, taken over from the others.
+    /// No ballot is left: tries the round again, or takes it over where a part is applied.
     pub(super) fn try_again(&mut self, cx: &mut Context) {
         let other = self.group.as_ref();
         let other = other.and_then(|group| group.other_peers().next());
@@ -207,8 +205,7 @@ impl Agreed {
         Ok(())
     }
 
-    /// This peer has applied its round in part. Such a round cannot be replayed from its
-    /// beginning.
+    /// This peer has applied its round in part: it cannot be replayed from its beginning.
     fn begun(&self) -> bool {
         let begun =
             |b: &FragmentRound| matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
@@ -280,9 +277,8 @@ impl Agreed {
         }
     }
 
-    /// A member is not in the group. If too few are left for a decision, the group is given up and the round
-    /// tried again. A peer that has signed in this one says so in the next, which has to make sure that
-    /// this one has decided nothing.
+    /// A member is not in the group. If too few are left, the round is tried again. A peer that has
+    /// signed in this group says so in the next, which makes sure that this one decided nothing.
     pub(super) fn left_by(&mut self, cx: &mut Context, from: PeerId, tag: GroupTag) {
         let group = self.group.as_ref().filter(|group| group.tag == tag);
         let Some(group) = group else {
@@ -397,8 +393,7 @@ impl Agreed {
         cx.sort_sides();
     }
 
-    /// A message about a merge, or one of another branch that means nothing in this one: none of the
-    /// latter is left.
+    /// A message about a merge, or one of another branch; true where nothing of it is left to do.
     pub(super) fn about_a_merge(
         &mut self,
         cx: &mut Context,

@@ -35,7 +35,6 @@ const PUSH_RETRIES: u8 = 2;
 pub(crate) struct FragmentRound {
     pub(super) scope: Scope,
     pub(super) stage: FragmentStage,
-    /// Members that are still waited for.
     pub(super) hopeful: Members,
     /// Begin of the present stage.
     pub(super) since: Time,
@@ -56,8 +55,7 @@ pub(crate) struct FragmentRound {
 }
 
 impl FragmentRound {
-    /// Starts. Members in `lost` were given up in another fragment of the round, and this one does
-    /// not wait for them again.
+    /// Starts, without waiting again for members that were `lost` in another fragment.
     pub(super) fn new(
         cx: &mut Context,
         fragment: FragmentId,
@@ -363,8 +361,7 @@ impl FragmentRound {
         }
     }
 
-    /// Members whose part is missing: contributions to this peer's shards, then aggregates of theirs,
-    /// then votes.
+    /// Members whose part is missing: contributions, then aggregates, then votes.
     pub(crate) fn awaited(&self) -> Vec<PeerId> {
         // Without a vote of its own, a member may still wait for others itself.
         let silent = || self.hopeful.without(self.agreement.voters());
@@ -526,7 +523,6 @@ impl FragmentRound {
         Ok(())
     }
 
-    /// Notes that the bytes of a version are here.
     pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
         let slice = self.scope.aggregate(shard, &version);
         self.transfers.slices.insert(slice);
@@ -635,8 +631,7 @@ impl FragmentRound {
         self.advance(cx);
     }
 
-    /// A fetch failed. Another member may hold the slice, or the next ballot has it reduced again,
-    /// so the deadline comes sooner.
+    /// A fetch failed. Another member or ballot may help, so the deadline comes sooner.
     pub(crate) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
         if self.transfers.fetching.remove(&slice) && !self.over() {
             self.deadline = self.deadline.min(cx.now + cx.deadlines.answer());

@@ -62,7 +62,6 @@ impl Fragments {
         self.open().map(FragmentRound::due).min()
     }
 
-    /// Fragments that have ended since the last call.
     pub(crate) fn ended(&mut self) -> Vec<(FragmentId, Ending)> {
         let all = self.all.iter_mut();
         tell(all.map(|f| (f.scope.fragment, f.ending.as_ref(), &mut f.told)))
@@ -146,7 +145,6 @@ impl Fragments {
         }
     }
 
-    /// An order was answered.
     pub(crate) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) {
         self.all.iter_mut().any(|f| f.done(cx, order, done));
     }
@@ -158,7 +156,6 @@ impl Fragments {
         all.into_iter().for_each(|mut f| f.give_back(cx));
     }
 
-    /// The peers that a fragment's exchange waits for.
     pub(crate) fn awaited(&self, fragment: FragmentId) -> Vec<PeerId> {
         let place = self.place(fragment).ok();
         let found = place.and_then(|place| self.all.get(place));

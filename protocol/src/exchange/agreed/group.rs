@@ -148,7 +148,6 @@ impl Group {
         self.others().map(|(_, peer)| peer)
     }
 
-    /// This number of members decides.
     pub(super) fn decides(&self, count: usize) -> bool {
         count >= self.quorum
     }
@@ -189,7 +188,6 @@ fn tag_of(round: Round, members: &[Member], around: &Surroundings) -> GroupTag {
     GroupTag::of_digest(&Digest::of(&named))
 }
 
-/// Result of forming a group.
 pub(super) enum Formed {
     /// Not yet.
     Waiting,

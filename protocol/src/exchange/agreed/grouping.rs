@@ -293,7 +293,6 @@ impl Grouping {
         is_enough(cx, self.attempts, ready)
     }
 
-    /// All peers that are ready for this round, this peer included.
     fn all_ready(&self, cx: &Context) -> AllReady {
         let linked = |id: &PeerId| cx.view.is_here(*id) && !cx.view.is_apart(*id);
         let others = self
@@ -594,7 +593,6 @@ pub(super) struct Ready {
     pub(super) said: Said,
     /// Hash of its anchor, and of the owner's rules where there are any.
     pub(super) anchor: Digest,
-    /// It may propose a group.
     pub(super) proposes: bool,
     /// Its signed words, where members sign.
     pub(super) seat: Option<Seat>,

@@ -75,13 +75,11 @@ impl History {
         past.proofs.values().next().filter(|_| whole)
     }
 
-    /// A slice's bytes are kept here.
     pub(crate) fn keeps(&self, slice: &SliceId) -> bool {
         self.slices.contains(slice)
     }
 
-    /// Keeps the decision of one fragment, now that it is applied, and releases all other bytes of
-    /// its exchange.
+    /// Keeps an applied fragment's decision, and releases all other bytes of its exchange.
     pub(super) fn close(&mut self, cx: &mut Context, closed: &mut FragmentRound) {
         // Who replays the round needs all scores, and judges by them.
         let judged = closed.plain_decision().filter(|_| closed.scope.scores());
@@ -110,7 +108,6 @@ impl History {
         }
     }
 
-    /// Keeps a fragment's decision in a grid, now that it is applied.
     pub(crate) fn keep(&mut self, cx: &mut Context, decision: Scoped) {
         self.add(cx, decision, false);
     }

@@ -22,7 +22,6 @@ fn early_slices_max(plan: &Plan) -> usize {
 }
 
 impl Agreed {
-    /// A message of this exchange arrived.
     pub(super) fn message(
         &mut self,
         cx: &mut Context,

@@ -31,8 +31,7 @@ use crate::{Digest, PeerId, Plan, Round, Time, Wait};
 /// The slot of the rendezvous hash that picks who proposes a merge.
 const SLOT: u8 = 3;
 
-/// A peer that forms a group this often after it was told of a merge does not stop for it. The first time it
-/// may not have heard of it yet.
+/// A peer that forms groups this often after it was told of a merge does not stop for it.
 const ROUNDS_TO_STOP: u8 = 2;
 
 /// A proposal of a merge: from whom, its round and term, its sides.
@@ -76,8 +75,7 @@ impl Meeting {
         merges.max().unwrap_or_default().max(cx.round)
     }
 
-    /// Branches are to be merged before this peer trains on: most of both sides are here, or
-    /// a peer of this side has stopped for it.
+    /// A merge comes first: most of both sides are here, or one of this side has stopped for it.
     pub(super) fn due(&self, cx: &Context) -> bool {
         let Some(mine) = cx.branch().filter(|_| cx.view.split.may_try(cx.round)) else {
             return false;
@@ -146,7 +144,6 @@ impl Meeting {
         self.said.clear();
     }
 
-    /// A peer goes on with rounds of its branch.
     pub(super) fn goes_on(&mut self, cx: &mut Context, peer: PeerId) -> Formed {
         self.said.remove(&peer);
         if self.active && self.began.len() < VIEW_PEERS_MAX {
@@ -285,7 +282,6 @@ impl Meeting {
         Formed::Group(Box::new(group))
     }
 
-    /// Another peer proposes a merge.
     pub(super) fn proposed(
         &mut self,
         cx: &mut Context,

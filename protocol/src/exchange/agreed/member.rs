@@ -132,8 +132,7 @@ impl<'de> Deserialize<'de> for Said {
     }
 }
 
-/// A weight is at most this many times the median. Twice: machines differ in speed, and a round that is
-/// tried again trains longer.
+/// A weight is at most this many medians: machines differ, and attempts add training.
 const MEDIANS_MAX: f64 = 2.0;
 
 /// A count of inner steps is at most this many times the median: machines may be that much faster than half of
@@ -157,7 +156,6 @@ pub(super) fn cap_of(members: &[Member], weighing: Weighing) -> f64 {
     }
 }
 
-/// Caps the weights of a group.
 pub(super) fn cap(members: &mut [Member], weighing: Weighing) {
     let most = cap_of(members, weighing);
     for member in members {

@@ -159,7 +159,6 @@ impl AgreedMessage {
         }
     }
 
-    /// The round that the message is about.
     pub(crate) const fn round(&self) -> Round {
         match self {
             Self::Forming(message) => message.round(),

@@ -163,9 +163,8 @@ impl Agreed {
         }
     }
 
-    /// The next fragment, if it has left the training. All peers open fragments in the same order,
-    /// or all at once by priority. Otherwise two peers could each wait for a fragment that the
-    /// other has not opened.
+    /// The next fragment that has left the training. All peers open them in one order, or all at
+    /// once: otherwise two could each wait for a fragment that the other has not opened.
     fn next_to_open(&self, cx: &Context) -> Option<FragmentId> {
         let opened = self.fragments.all.len();
         let next = || cx.plan.fragments_of(cx.round).nth(opened);

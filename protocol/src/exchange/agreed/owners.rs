@@ -58,8 +58,7 @@ use crate::{ExchangeKind, Round};
 use core::cmp::{Ordering, Reverse};
 use core::ops::RangeInclusive;
 
-/// Into how many parts a fragment of `len` values is cut: in a merge one for each member, whatever the
-/// exchange is.
+/// Into how many parts a fragment of `len` values is cut: one for each member in a merge.
 pub(super) fn parts(cx: &Context, group: &Group, len: u64) -> u16 {
     if group.follows_plan() {
         cx.plan.parts(len, group.len()) as u16
@@ -127,7 +126,6 @@ impl Span {
         product(self.parts, other.rate).cmp(&product(other.parts, self.rate))
     }
 
-    /// Whole parts that a line of this rate carries in it.
     const fn carries(&self, rate: u64) -> u64 {
         (self.parts as u128 * rate as u128 / self.rate as u128) as u64
     }

@@ -61,8 +61,7 @@ impl Pipeline {
         }
     }
 
-    /// A value or an aggregate will never come, given the members that are still waited for
-    /// and whether a shard's aggregate is here.
+    /// A value or aggregate will never come from those that are given up.
     pub(super) fn is_broken(&self, hopeful: Members, holds: impl Fn(u16) -> bool) -> bool {
         let lost = |member: usize| !hopeful.has(member);
         let stuck = |(shard, work): (u16, &Work)| {

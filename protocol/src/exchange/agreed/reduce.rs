@@ -177,9 +177,8 @@ impl FragmentRound {
         true
     }
 
-    /// A ballot gave this shard to another member, or to this peer in another attempt; or the exchange
-    /// ended without it, and its slices may be released. The bytes that were encoded all the same are
-    /// noted, so that they are released too.
+    /// A ballot gave this shard to another member or attempt, or the exchange ended. Bytes that
+    /// are encoded all the same are noted, to be released.
     fn outdated(&mut self, task: Task, shard: u16, attempt: Attempt) {
         self.transfers.slices.extend(match task {
             Task::Aggregate(..) | Task::Noted(..) => Some(self.scope.own_aggregate(shard, attempt)),
@@ -269,8 +268,7 @@ impl FragmentRound {
         }
     }
 
-    /// This peer's contribution is NaN, or absurd beside the anchor. The round goes on without it, unless all or none
-    /// are summed.
+    /// This peer's contribution is not finite, or absurd: the others go on without it if they can.
     fn brought_nothing(&mut self, cx: &mut Context, error: &WorkError) {
         cx.contribution_failed(self.scope.round, error);
         if self.scope.whole && !self.over() {
@@ -396,8 +394,7 @@ impl FragmentRound {
         self.order(cx, order, Task::Basis(shard, attempt));
     }
 
-    /// The basis is made: the members whose first contributions are in it get it, and their second ones
-    /// are awaited.
+    /// The basis is made: it goes to those whose first contributions are in it.
     fn send_basis(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
         let me = self.scope.group.me;
         let Some(duty) = self.reduction.duties.get_mut(&shard) else {
@@ -642,8 +639,7 @@ impl FragmentRound {
         self.scope.emit_decided(cx, ballot, vec![names]);
     }
 
-    /// A contribution does not decode, here and at every other member: combines the rest. `None`
-    /// when nothing is left.
+    /// A contribution does not decode at any member: combines the rest, or gives `None`.
     pub(super) fn leave_out(
         &mut self,
         cx: &mut Context,

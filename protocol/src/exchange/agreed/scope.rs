@@ -17,7 +17,6 @@ use crate::{
 };
 use core::time::Duration;
 
-/// Name of this exchange in errors.
 pub(super) const EXCHANGE: &str = "agreement in a group";
 
 /// The subject of a fragment's round. But for weights and notes in a grid it never changes.
@@ -32,8 +31,7 @@ pub(super) struct Scope {
     pub(super) of: u16,
     /// A part is a member's whole contribution, as it was encoded.
     pub(super) gathered: bool,
-    /// How members score contributions, where they do. There are twice as many parts then: the scores of each member
-    /// come behind the contributions.
+    /// How members score contributions. The scores of each come behind the contributions.
     pub(super) scoring: Option<Scoring>,
     /// Members contribute twice: for a basis that an owner makes of the first contributions.
     pub(super) two_passes: bool,
@@ -59,8 +57,7 @@ pub(super) struct ColumnShard {
     pub(super) fed: Option<Time>,
     /// Samples behind the mean of this peer's row.
     pub(super) weight: f64,
-    /// The note that the column decides beside the parameters, if it is the one that does: it goes behind
-    /// the bytes of its first part.
+    /// The note that goes behind the bytes of the first part, if this column decides one.
     pub(super) note: Option<Vec<u8>>,
     /// Where the column decides one: tallies of the contributions in the rows' means, by the rows' members.
     pub(super) tallies: SortedMap<usize, Vec<TallyEntry>>,
@@ -151,8 +148,7 @@ impl Scope {
         }
     }
 
-    /// How long a contribution that is here now was waited for; that of a row since this peer's row was done,
-    /// because only the difference is the sender's.
+    /// How long a contribution was waited for; that of a row only since this peer's own was done.
     pub(super) fn waited_since(&self, now: Time, began: Time) -> Duration {
         match &self.in_column {
             Some(shard) => shard.fed.map_or(Duration::ZERO, |fed| now.since(fed)),
@@ -171,7 +167,6 @@ impl Scope {
         bringing == 0 || missing || (self.group.follows_plan() && plan.too_few(bringing))
     }
 
-    /// How inputs of a shard become one.
     pub(super) fn combination(&self, inputs: Vec<(SliceId, f64)>) -> Combination {
         if self.group.merges() {
             Combination::Average(inputs)
@@ -199,7 +194,6 @@ impl Scope {
         }
     }
 
-    /// The name of a version's bytes.
     pub(super) fn aggregate(&self, shard: u16, version: &ShardVersion) -> SliceId {
         SliceId {
             round: self.round,
@@ -219,7 +213,6 @@ impl Scope {
         }
     }
 
-    /// The kind of a decided part in names of slices.
     pub(super) fn named(&self, part: u16) -> Part {
         if self.scores() && usize::from(part) >= self.group.len() {
             Part::Scores
@@ -342,8 +335,7 @@ impl Scope {
         self.gathered && version.contributors.is_empty()
     }
 
-    /// Checks that a slice of the member with this index fits the group, its exchange and its number of ballots; gives the
-    /// members whose mean it is.
+    /// Checks that a slice of this member fits the group; gives the members whose mean it is.
     pub(super) fn contributors_of(
         &self,
         index: usize,
@@ -407,7 +399,6 @@ impl Scope {
         }
     }
 
-    /// The header of a mean of these members' contributions.
     pub(super) fn mean_meta(&self, bytes: u64, members: Members) -> SliceMeta {
         let group = self.group.tag;
         SliceMeta {
@@ -428,7 +419,6 @@ impl Scope {
         versions == 0 || versions == usize::from(self.of)
     }
 
-    /// A repair names members of this group only.
     pub(super) fn names_members(&self, shards: &[ShardPlan]) -> bool {
         let member = |peer: &PeerId| self.group.index(*peer).is_some();
         shards.iter().all(|plan| match plan {

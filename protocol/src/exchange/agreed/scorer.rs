@@ -168,8 +168,7 @@ impl Scorer<'_> {
         self.reduction.scores.unread = Some(unread);
     }
 
-    /// What a member says about contributions was read. Returns `false` where it was not: only this peer lacks it then,
-    /// so it cannot tell what the others merge.
+    /// The scores of a member were read; `false` where this peer alone lacks them.
     pub(super) fn was_read(&mut self, cx: &mut Context, part: u16, done: &Done) -> bool {
         let members = self.scope.group.len();
         let scorer = self.scope.group.peer(usize::from(part) % members);

@@ -132,7 +132,6 @@ impl Grouping {
         Formed::Waiting
     }
 
-    /// A proposal is one that this peer may join.
     fn accepts(&self, cx: &Context, from: PeerId, proposal: &Proposal) -> bool {
         let members = &proposal.members;
         let own = self.own_seat(cx);
@@ -153,8 +152,7 @@ impl Grouping {
             && proposal.forgets_harmlessly(cx)
     }
 
-    /// It is the sender's turn to propose: of the members that come before it, one was tried
-    /// in each term before.
+    /// It is the sender's turn: of those that come before it, one was tried in each term.
     fn is_due(&self, cx: &Context, from: PeerId, proposal: &Proposal) -> bool {
         let rank = |peer: PeerId| (rendezvous(&cx.plan.run, cx.round, 0, peer), peer);
         let before = proposal.members.iter().filter(|seat| {
@@ -168,14 +166,12 @@ impl Grouping {
         before.count() <= usize::from(proposal.term)
     }
 
-    /// A peer has said that it is ready for this round.
     pub(super) fn is_ready(&self, cx: &Context, peer: PeerId) -> bool {
         let ready = self.ready.get(&peer);
         ready.is_some_and(|ready| ready.round == cx.round)
     }
 }
 
-/// The seats of a group of these members, as this peer counts them.
 fn seats_with(cx: &Context, members: &[Seat]) -> usize {
     let count = seats(cx, members.iter().map(|seat| seat.peer));
     count.max(members.len()).min(GROUP_MEMBERS_MAX)

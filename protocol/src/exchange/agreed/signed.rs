@@ -32,7 +32,6 @@ impl FragmentRound {
         )
     }
 
-    /// A signed message for this fragment.
     pub(super) fn on_signed(
         &mut self,
         cx: &mut Context,
@@ -79,8 +78,7 @@ impl FragmentRound {
         signed.say(cx, scope, to, message);
     }
 
-    /// A wait has ended without a result. Returns whether this peer repeats its statements first, once, and waits
-    /// for an answer.
+    /// A wait has ended without a result; true if this peer first repeats its statements, once.
     pub(super) fn repeats(&mut self, cx: &mut Context) -> bool {
         let signed = self.agreement.signed.as_mut();
         let Some(signed) = signed.filter(|signed| signed.statements.may_be_repeated()) else {
@@ -120,8 +118,7 @@ impl FragmentRound {
         signed.show_votes(cx, scope, ballot, me);
     }
 
-    /// Another member's vote or lock. A second one in the same place, for something else, proves
-    /// that the member lies.
+    /// Another member's vote or lock. A second one for something else proves that it lies.
     fn on_testimony(
         &mut self,
         cx: &mut Context,
@@ -375,7 +372,6 @@ impl FragmentRound {
         }
     }
 
-    /// Promises a ballot to its coordinator.
     fn pledge(&mut self, cx: &mut Context, ballot: u8) {
         let (signed, scope) = self.sealed();
         let Some((pledge, certificate, versions)) = signed.pledge(cx, scope, ballot) else {
@@ -394,8 +390,7 @@ impl FragmentRound {
         self.say(cx, None, SignedMessage::Prepare { ballot });
     }
 
-    /// The coordinator's proposal. One that its promises do not justify proves that the coordinator
-    /// lies.
+    /// The coordinator's proposal, which its promises must justify.
     fn on_signed_repair(
         &mut self,
         cx: &mut Context,
@@ -644,8 +639,7 @@ impl FragmentRound {
         Some((number, pledges, shards))
     }
 
-    /// A member that has voted for the value that is kept: another one in every ballot, because a liar may not
-    /// serve it.
+    /// One that voted for the kept value; in every ballot another, as a liar may not serve it.
     fn holder_of(&self, signed: &Testimony, ballot: u8, value: Digest) -> PeerId {
         let voters: Members = signed.ledger.voters_for(&value).collect();
         let there = voters & self.hopeful;

@@ -25,7 +25,6 @@ const PATIENCE_DOUBLINGS_MAX: usize = 4;
 pub(super) struct Lead {
     pub(super) pledges: SortedMap<usize, Pledge>,
     pub(super) held: SortedMap<usize, Vec<Held>>,
-    /// The certificates that the promises name.
     pub(super) certificates: SortedMap<(u8, Digest), VoteCertificate>,
     /// The proposal is made. A second one would be refused.
     pub(super) planned: bool,
@@ -49,7 +48,6 @@ pub(super) struct Testimony {
     pub(super) known: SortedMap<Digest, Versions>,
     /// A quorum has joined the group. Before, this member signs nothing.
     pub(super) joined: bool,
-    /// Time at which this member locks although votes are missing.
     pub(super) lock_at: Option<Time>,
     pub(super) overdue: bool,
     /// Ballots whose votes differ and were shown to the others.
@@ -69,7 +67,6 @@ pub(super) struct Testimony {
     pub(super) spent: bool,
     /// The decision with its signatures, for members that ask.
     pub(super) proof: Option<SignedMessage>,
-    /// The group in its members' words.
     pub(super) group: Sealed,
     /// The members, from which the coordinators follow.
     ranked: Vec<usize>,
@@ -126,14 +123,12 @@ impl Testimony {
             .min(BALLOTS_SIGNED_MAX)
     }
 
-    /// Factor of the waits over those in the first ballots: it doubles each time that every member
-    /// has coordinated one.
+    /// Factor of the waits: it doubles each time that every member has coordinated a ballot.
     pub(super) fn patience(&self) -> u32 {
         let turns = usize::from(self.ledger.promised()) / self.ranked.len().max(1);
         1 << turns.min(PATIENCE_DOUBLINGS_MAX)
     }
 
-    /// The ballot that this peer leads, with the promises to it.
     pub(super) fn lead(&self) -> Option<(u8, &Lead)> {
         let lead = self.leads.get(&self.led)?;
         Some((self.led, lead))
@@ -171,8 +166,7 @@ impl Testimony {
         (0..self.ledger.terms().members).any(open)
     }
 
-    /// The members that are waited for have voted in ballot zero, not all for one value, and no ballot
-    /// has followed.
+    /// All waited for have voted in ballot zero, not for one value, and no ballot followed.
     pub(super) fn is_split(&self, hopeful: Members) -> bool {
         let voted = |member: usize| self.ledger.vote_of(member, 0).is_some();
         self.ledger.promised() == 0
@@ -220,8 +214,7 @@ impl Testimony {
         self.statements.due = repairs.then(|| cx.now + cx.deadlines.answer());
     }
 
-    /// Repeats the statements of this ballot. Where no more than a quorum is there, one lost message lets a ballot
-    /// fail.
+    /// Repeats the statements of this ballot: with a bare quorum, one lost message lets it fail.
     pub(super) fn repeat(&mut self, cx: &mut Context, scope: &Scope) {
         (self.statements.repeated, self.statements.due) = (true, None);
         for (to, message) in &self.statements.all {
@@ -242,8 +235,7 @@ impl Testimony {
         }
     }
 
-    /// This peer's promise of a ballot, with the certificate and the versions behind it; `None` where it has
-    /// promised this ballot or a higher one.
+    /// This peer's promise with its reasons; `None` where it has promised as high.
     pub(super) fn pledge(
         &mut self,
         cx: &Context,
@@ -268,8 +260,7 @@ impl Testimony {
         Some((pledge, certificate, versions.unwrap_or_default()))
     }
 
-    /// Compares a statement of a member, its signature checked, with what the member has signed
-    /// before. True if it proves that the member lies.
+    /// Compares a checked statement with earlier ones; true if it proves that the member lies.
     pub(super) fn compare(
         &self,
         cx: &mut Context,
@@ -337,8 +328,7 @@ impl Testimony {
         }
     }
 
-    /// After the first statement that splits the votes of a ballot, shows all votes to the others;
-    /// after that, every vote that comes.
+    /// Once votes of a ballot differ, shows all votes to the others, then each that comes.
     pub(super) fn show_votes(&mut self, cx: &mut Context, scope: &Scope, ballot: u8, last: usize) {
         let Some(votes) = self.ledger.split(ballot) else {
             return;
@@ -406,7 +396,6 @@ pub(super) fn by_peer(
 /// A vote of a member as it is shown to others.
 type Shown = (PeerId, Digest, Signature);
 
-/// A vote, or a lock, as it is signed.
 pub(super) const fn statement(locks: bool, ballot: u8, value: Digest) -> Saying {
     if locks {
         Saying::Lock { ballot, value }

@@ -264,9 +264,8 @@ impl FragmentRound {
         }
     }
 
-    /// Decided bytes are still missing although their owners live: fetches them from a member that
-    /// holds them, each time from another one. After [`SEARCHES_MAX`] times this peer takes over a
-    /// newer state instead.
+    /// Decided bytes are missing although their owners live: fetches them from one holder after
+    /// another. After [`SEARCHES_MAX`] times this peer takes over a newer state.
     pub(super) fn search(&mut self, cx: &mut Context) {
         let Some((_, versions)) = self.agreement.decided.clone() else {
             return;
@@ -406,8 +405,7 @@ impl FragmentRound {
         Ok(())
     }
 
-    /// A member goes on without an owner that this peer may still wait for, and the coordinator needs this peer's
-    /// promise.
+    /// A member goes on without an owner, and its coordinator needs this peer's promise.
     fn hurry(&mut self, cx: &mut Context) {
         if self.scope.may_take_long() && self.stage == FragmentStage::Collecting {
             let soon = cx.now + cx.deadlines.answer() / 2;
@@ -637,8 +635,7 @@ impl FragmentRound {
         }
     }
 
-    /// A member promises. It may do so unasked: a member whose wait ended first picks the
-    /// coordinator.
+    /// A member promises, perhaps unasked: the first whose wait ends picks the coordinator.
     fn on_promise(
         &mut self,
         cx: &mut Context,
@@ -751,7 +748,6 @@ impl FragmentRound {
         self.scope.members_return() && self.scope.group.decides(there)
     }
 
-    /// The plan for each shard, from the members' promises.
     pub(super) fn shard_plans(
         &self,
         cx: &Context,

@@ -49,7 +49,6 @@ use crate::{
 use forming::{Forming, Step};
 use news::News;
 
-/// Name of this exchange in errors.
 const EXCHANGE: &str = "means over cells";
 
 /// Rounds that a peer may be behind the others before it skips some.
@@ -68,7 +67,6 @@ pub(crate) struct CellsExchange {
     /// Mates without a link, with when that was noticed.
     down: SortedMap<PeerId, Time>,
     history: History,
-    /// The last round that this peer was ready in, and since when.
     last: Option<(Round, Time)>,
     /// The mates that said then that they were ready.
     heard: SortedSet<PeerId>,
@@ -108,7 +106,6 @@ impl CellsExchange {
         }
     }
 
-    /// Tells the peers of the cell that this one has trained.
     fn tell_ready(&self, cx: &mut Context) {
         let Some(forming) = &self.forming else {
             return;
@@ -122,7 +119,6 @@ impl CellsExchange {
         }
     }
 
-    /// The cell has these members, or none.
     fn end_forming(&mut self, cx: &mut Context, members: &[PeerId]) {
         let Some(forming) = self.forming.take() else {
             return;
@@ -142,7 +138,6 @@ impl CellsExchange {
         self.heard = ready;
     }
 
-    /// The members of the cell are known.
     fn formed(&mut self, cx: &mut Context, members: &[PeerId]) {
         self.end_forming(cx, members);
         self.alone_for = 0;
@@ -343,9 +338,8 @@ impl Exchange for CellsExchange {
 const AHEAD: u64 = 1;
 
 impl CellsExchange {
-    /// The peers of the cell may still come, because most peers are not in this round yet. One that went
-    /// on then would be in no cell, and further ahead after each round: alone its rounds are shorter than those of
-    /// the others.
+    /// The peers of the cell may still come, because most are not in this round yet. Alone this
+    /// peer would get further ahead with each round, because such rounds are shorter.
     fn is_ahead(&self, cx: &Context) -> bool {
         let mut dealt = self.dealt.iter().flatten();
         let comes = dealt.any(|mate| {

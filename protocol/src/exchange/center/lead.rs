@@ -111,8 +111,7 @@ impl Center {
         }
     }
 
-    /// The round is over: a straggler continues in the round of the others, and all learn the round
-    /// of this peer.
+    /// The round is over: a straggler joins the round of the others, and all learn this one.
     pub(super) fn end_lead(&mut self, cx: &mut Context) {
         self.stop_waiting(cx);
         let mut paces = std::mem::take(&mut self.lead.paces);

@@ -14,8 +14,7 @@ use crate::{
 const REPLY_RETRIES: u8 = 2;
 
 impl Center {
-    /// Begins to own a shard, from this peer's anchor: at once, or once more when this peer has
-    /// pulled a newer version from another owner since.
+    /// Owns a shard, from this peer's anchor; again once it has pulled a newer version elsewhere.
     pub(super) fn own(&mut self, cx: &mut Context, place: ShardKey) {
         let base = self.base(place);
         let held = self.shards.get(&place).map(|shard| shard.version);
@@ -35,8 +34,7 @@ impl Center {
         }
     }
 
-    /// Orders that a shard of the center become a copy, or without one what this peer's anchor
-    /// holds.
+    /// Orders that a shard becomes a copy, or what this peer's anchor holds.
     fn set(cx: &mut Context, place: ShardKey, copy: Option<SliceId>) -> OrderId {
         let piece = Self::piece(cx, place);
         let how = Combination::ResetCenter(copy);
@@ -328,7 +326,6 @@ impl Center {
         self.reply(cx, place, arrival.from, arrival.round);
     }
 
-    /// Takes a contribution in and answers it.
     pub(super) fn take(&mut self, cx: &mut Context, place: ShardKey, arrival: Arrival) {
         // With elastic averaging the worker moves by the center before its contribution; otherwise
         // it gets the center after it.

@@ -15,7 +15,6 @@ use core::time::Duration;
 
 pub(super) type ShardKey = (FragmentId, u16);
 
-/// Name of this exchange in errors.
 pub(super) const EXCHANGE: &str = "a center";
 
 /// Marks the name of a worker's copy of the center, beside replies of owners.
@@ -87,7 +86,6 @@ impl Center {
         self.bases.get(&place).copied().unwrap_or(0)
     }
 
-    /// The number of shards that a fragment is cut into.
     pub(super) fn of(cx: &Context, fragment: FragmentId) -> u16 {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         cx.plan.exchange.parts(len, 1) as u16
@@ -136,7 +134,6 @@ impl WorkerFragment {
     }
 }
 
-/// A contribution that has come.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) from: PeerId,
@@ -171,8 +168,7 @@ impl Shard {
         all.filter(|a| a.from == peer).count()
     }
 
-    /// A contribution was taken in before, or one that its sender made after it: it is
-    /// pushed again because no answer came.
+    /// It, or a later one of its sender, was taken in: it is pushed again for want of an answer.
     pub(super) fn is_old(&self, arrival: &Arrival) -> bool {
         let last = self.taken.get(&arrival.from);
         last.is_some_and(|(life, round)| {

@@ -15,7 +15,6 @@ use crate::{
 };
 
 impl GridPart {
-    /// Goes on where this peer's column has ended.
     pub(super) fn look_at_the_column(&mut self, cx: &mut Context) {
         let mine = self.mine();
         if self.results.columns.contains_key(&mine) {

@@ -46,7 +46,6 @@ use part::GridPart;
 use seating::Seating;
 use std::sync::Arc;
 
-/// Name of this exchange in errors.
 const EXCHANGE: &str = "agreement in a grid";
 
 /// The exchange of one peer of a grid.
@@ -60,7 +59,6 @@ pub(crate) struct GridExchange {
     absent: SortedMap<PeerId, u8>,
     /// Newcomers that asked this peer for a place.
     applicants: SortedMap<PeerId, PeerRecord>,
-    /// Changes that others reported for the note that this peer makes.
     reported: RollChange,
     /// Peers in the same round with another anchor or roll, each with theirs.
     apart: SortedMap<PeerId, Digest>,
@@ -327,8 +325,7 @@ impl GridExchange {
         change
     }
 
-    /// Another peer reports: one of the column that decides about the roll in this round, or one of this
-    /// peer's row that has newcomers.
+    /// A report came: of this column where it decides, or of newcomers from this peer's row.
     fn report_came(
         &mut self,
         cx: &mut Context,

@@ -97,8 +97,7 @@ impl GridPart {
         }
     }
 
-    /// The peers behind a wait: row mates that have not contributed, members of the column, or the row
-    /// mates that hand down the results of theirs.
+    /// The peers behind a wait: of the row, the column, or those that hand results down.
     pub(super) fn awaited(&self, wait: Wait) -> Vec<PeerId> {
         match wait {
             Wait::Group => self.row.awaited.iter().copied().collect(),
@@ -166,7 +165,6 @@ impl GridPart {
             .is_none_or(|column| column.round.over())
     }
 
-    /// The name of a peer's contribution to a shard.
     pub(super) fn share(&self, origin: PeerId, shard: u16) -> SliceId {
         SliceId {
             round: self.seating.round,
@@ -178,7 +176,6 @@ impl GridPart {
         }
     }
 
-    /// The name of a column's result.
     pub(super) fn bundle(&self, column: u16) -> SliceId {
         let owner = self.seating.first_of(usize::from(column));
         SliceId {
@@ -244,7 +241,6 @@ impl GridPart {
         true
     }
 
-    /// This peer's contribution to a shard is encoded.
     fn shared(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
         let slice = self.share(cx.me(), shard);
         self.slices.insert(slice);
@@ -356,7 +352,6 @@ impl GridPart {
     }
 }
 
-/// A round waits for a contribution of a peer.
 fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
     if !cx.plan.draws(seating.round, peer) {
         return false;
@@ -369,7 +364,6 @@ fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
 }
 
 impl GridPart {
-    /// Sums the row's shares that are here.
     fn sum_up(&mut self, cx: &mut Context) {
         cx.waited_in(self.fragment, Wait::Group);
         if self.row.here.is_empty() || self.column_over() {
@@ -405,9 +399,8 @@ impl GridPart {
         }
     }
 
-    /// This peer came back in this round. Its row began without it: shares went where it was not yet, and
-    /// the column's result may be handed down before it has it. It does only its own work, and others
-    /// need not wait for it.
+    /// This peer came back in this round. Shares went where it was not yet, and it may have no
+    /// result to hand down. It does only its own work, and others need not wait for it.
     pub(super) fn come_back(&mut self, cx: &mut Context) {
         let (round, fragment) = (self.seating.round, self.fragment);
         for peer in self.others() {

@@ -35,7 +35,6 @@ impl Seating {
         })
     }
 
-    /// The tag of what travels in rows.
     pub(super) fn tag(&self) -> GroupTag {
         GroupTag::of_digest(&self.state)
     }

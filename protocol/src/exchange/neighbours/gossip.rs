@@ -260,8 +260,7 @@ impl Rule for Gossip {
         self.account.release(cx);
     }
 
-    /// The parameters are unmixed, but the pushed mass has left this peer all the same, and what others had
-    /// pushed was taken for nothing.
+    /// Nothing is mixed, but what this peer pushed has left it, and what others pushed is used up.
     fn unmixed(&mut self, cx: &mut Context, mix: &mut FragmentMix<Pushed>) {
         for (slice, weight) in mix.own.inputs.drain(..) {
             let peer = slice.origin;

@@ -15,8 +15,7 @@ pub(super) struct Mixture {
     pub(super) order: Option<Order>,
     /// How many neighbours' slices it takes, for the report of the mix.
     pub(super) neighbours: u32,
-    /// The weight to report: the push-sum weight afterwards, or how many peers' parameters the mix
-    /// is the mean of.
+    /// The weight to report: of the push-sum afterwards, or how many peers are in the mean.
     pub(super) weight: f64,
 }
 
@@ -86,7 +85,6 @@ impl<P> FragmentMix<P> {
         self.is_collecting() && self.encoding == 0 && self.expected.is_empty()
     }
 
-    /// This is the order to combine that is under way.
     fn is_combining(&self, order: OrderId) -> bool {
         self.stage == MixStage::Combining(order)
     }
@@ -123,7 +121,6 @@ impl<P> FragmentMix<P> {
         }
     }
 
-    /// The parameters are mixed.
     pub(super) fn end(&mut self, cx: &mut Context) {
         let (inputs, weight) = self.taken;
         cx.emit(Event::Mixed {
@@ -147,15 +144,13 @@ impl<P> FragmentMix<P> {
     }
 }
 
-/// All fragments of one round. A rule keeps `F` of each of them, and notes `E` with every order to
-/// encode.
+/// A round's fragments. A rule keeps `F` of each, and notes `E` with orders to encode.
 pub(super) struct Mixes<F, E> {
     /// When the round's exchange began.
     began: Time,
     /// One for each fragment of the plan, in its order.
     fragments: Vec<FragmentMix<F>>,
-    /// Orders to encode that are not answered, with what the rule notes of each. They may outlive
-    /// their round.
+    /// Unanswered orders to encode, with the rule's notes. They may outlive their round.
     encodings: SortedMap<OrderId, (SliceId, E)>,
 }
 
@@ -176,7 +171,6 @@ impl<F: Default, E> Mixes<F, E> {
         self.fragments = ids.map(|id| FragmentMix::new(cx.round, id)).collect();
     }
 
-    /// The round is over.
     pub(super) fn clear(&mut self) {
         self.fragments.clear();
     }
@@ -204,7 +198,6 @@ impl<F: Default, E> Mixes<F, E> {
         (mix.round == slice.round).then_some(mix)
     }
 
-    /// The fragment that waits for the answer to an order to combine.
     pub(super) fn combining(&self, order: OrderId) -> Option<usize> {
         let mut fragments = self.fragments.iter();
         fragments.position(|mix| mix.is_combining(order))

@@ -28,8 +28,7 @@ pub(super) fn own_of_slot(cx: &Context, fragment: FragmentId, slot: usize) -> Sl
     }
 }
 
-/// Checks what holds for a slice of any neighbour: its sender made it, it is a whole fragment, and
-/// the plan has that fragment.
+/// Checks a slice of any neighbour: its own, a whole fragment, and one of the plan.
 pub(super) fn check(cx: &Context, arrived: &Arrived) -> Result<(), PeerError> {
     let slice = arrived.slice;
     if slice.origin != arrived.from {
@@ -66,7 +65,6 @@ pub(super) fn is_linked(cx: &Context, peer: PeerId) -> bool {
     cx.view.greeted().any(|(id, _)| id == peer)
 }
 
-/// Releases slices, in order.
 pub(super) fn release(cx: &mut Context, slices: impl IntoIterator<Item = SliceId>) {
     for slice in slices {
         cx.order(Order::Release { slice });
@@ -146,8 +144,7 @@ impl<N> SliceLedger<N> {
         self.spare.insert(slice);
     }
 
-    /// Releases the spare slices that no push needs, in order, but for those that the rule still
-    /// reads.
+    /// Releases spare slices that neither a push nor the rule needs, in order.
     pub(super) fn release(&mut self, cx: &mut Context, reads: impl Fn(&SliceId) -> bool) {
         let pushes = &self.pushes;
         let first = PeerId::from_bytes([0; 32]);

@@ -34,8 +34,7 @@ impl Founding {
         self.say(holder, FoundingMessage::PageAsk { roll, first });
     }
 
-    /// Asks for a roll again if no page came lately: the peer that should have it, neighbours and
-    /// registrars in turn.
+    /// Asks again if no page came lately: its holder, neighbours and registrars in turn.
     pub(super) fn fetch(&mut self, linked: &[PeerRecord]) {
         let asked = self.asked.as_ref();
         let Some(name) = self.founded.or(asked.map(|asked| asked.roll)) else {

@@ -46,7 +46,6 @@ pub(super) struct Terms {
 /// The claims of a promise, beside its ballot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Claim<V> {
-    /// Its vote in ballot zero.
     pub(super) zero: Option<V>,
     /// Ballot and value of the highest certificate that it has.
     pub(super) highest: Option<(u8, V)>,
@@ -172,13 +171,11 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.promised
     }
 
-    /// This member has signed anything.
     pub(super) fn has_signed(&self) -> bool {
         self.promised > 0 || self.locked.is_some() || !self.voted.is_empty()
     }
 
-    /// What this member has signed may be part of a decision: a vote in ballot zero, or a lock. Promises and votes
-    /// in higher ballots decide nothing by themselves.
+    /// A signature may be part of a decision: a vote in ballot zero, or a lock.
     pub(super) fn is_bound(&self) -> bool {
         self.locked.is_some() || self.voted.contains_key(&0)
     }
@@ -198,7 +195,6 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.voted.insert(ballot, value);
     }
 
-    /// A vote, its signature checked.
     pub(super) fn heard_vote(&mut self, from: usize, ballot: u8, value: V, signature: S) {
         note(&mut self.votes, from, ballot, &value, signature);
         let votes = self.votes.get(&ballot).into_iter().flatten();
@@ -215,8 +211,7 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         }
     }
 
-    /// A certificate, its signatures checked. The highest one stays; of one ballot, the first,
-    /// because no other value can have one.
+    /// A checked certificate. The highest stays; of one ballot, no other value can have one.
     pub(super) fn heard_certificate(&mut self, certificate: Certificate<V, S>) {
         let complete = certificate.votes.len() >= self.terms.quorum;
         let known = self.highest.as_ref().map(|known| known.ballot);
@@ -243,7 +238,6 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.locked = Some(ballot);
     }
 
-    /// A lock, its signature checked.
     pub(super) fn heard_lock(&mut self, from: usize, ballot: u8, value: V, signature: S) {
         note(&mut self.locks, from, ballot, &value, signature);
     }

@@ -53,7 +53,6 @@ struct Mean {
     parts: SortedMap<PeerId, SliceId>,
     /// Once it is made, whose parameters of which round are in it.
     rounds: SortedMap<PeerId, Round>,
-    /// Who asked for it.
     askers: SortedSet<PeerId>,
 }
 
@@ -64,7 +63,6 @@ pub(super) struct Made {
     pub(super) bytes: u64,
     /// How many members' parameters it is the mean of.
     pub(super) parts: u32,
-    /// The round of the receiver's parameters in it.
     pub(super) own: Option<Round>,
 }
 
@@ -107,13 +105,11 @@ impl Means {
         })
     }
 
-    /// A sum that is yet to be made reads this slice.
     pub(super) fn reads(&self, slice: &SliceId) -> bool {
         let mut means = self.means.values();
         means.any(|mean| mean.parts.values().any(|part| part == slice))
     }
 
-    /// Slices of others that wait here.
     pub(super) fn waiting(&self) -> usize {
         self.means.values().map(|mean| mean.parts.len()).sum()
     }
@@ -175,7 +171,6 @@ impl Means {
         self.ledger.release(cx, |_| false);
     }
 
-    /// Releases parts of others that no mean needs.
     fn release_parts(&self, cx: &mut Context, parts: SortedMap<PeerId, SliceId>) {
         let me = cx.me();
         let others = parts.into_iter().filter(|(peer, _)| *peer != me);
@@ -319,7 +314,6 @@ impl Means {
         }
     }
 
-    /// An order was answered.
     pub(super) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done, parts: &Parts) {
         let of_it = |mean: &Mean| match mean.stage {
             Stage::Summing { reduce, encode, .. } => [reduce, encode].contains(&order),
@@ -418,8 +412,7 @@ impl Means {
         self.ledger.push(cx, to, made.slice, made.meta(key.1), ());
     }
 
-    /// The push of a mean ended. One that was lost is pushed once more; after that its member asks
-    /// again.
+    /// A push of a mean ended. A lost one is repeated once; then its member asks again.
     pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let PushEnd { to, slice, outcome } = end;
         let Some(mut push) = self.ledger.ended(&end) else {
@@ -446,7 +439,6 @@ impl Means {
     }
 }
 
-/// The name of a mean that this peer makes.
 fn mean_slice(cx: &Context, (fragment, round): Key) -> SliceId {
     SliceId {
         round,
@@ -458,7 +450,6 @@ fn mean_slice(cx: &Context, (fragment, round): Key) -> SliceId {
     }
 }
 
-/// Asks a member for its part.
 fn ask(cx: &mut Context, peer: PeerId, (fragment, round): Key) {
     cx.send(peer, PullMessage::AskPart { round, fragment });
 }

@@ -138,7 +138,6 @@ impl Parts {
         true
     }
 
-    /// A peer is gone, and waits for no part.
     pub(super) fn gone(&mut self, peer: PeerId) {
         self.waiting.retain(|(waits, _), _| *waits != peer);
     }

@@ -59,8 +59,7 @@ impl Edges {
         of_it.map(|((_, id), edge)| (*id, edge))
     }
 
-    /// Pushes halves again that did not or may not have arrived. Ends a session whose half has not
-    /// arrived for many rounds.
+    /// Pushes halves again that may be lost. Ends a session whose half is lost for long.
     pub(super) fn push_again(&mut self, cx: &mut Context) {
         let mut stuck = Vec::new();
         for ((fragment, peer), edge) in &mut self.all {
@@ -81,8 +80,7 @@ impl Edges {
         }
     }
 
-    /// The two ends of an edge no longer know what the other one holds: the session ends, and a
-    /// later round begins the next.
+    /// The ends no longer know what the other holds: the session ends, and a later one begins.
     pub(super) fn restart(&mut self, cx: &mut Context, key: Key) {
         let Some(edge) = self.all.get_mut(&key) else {
             return;
@@ -205,8 +203,7 @@ impl Edges {
         }
     }
 
-    /// A link is gone. A complete exchange is mixed all the same, because the other end may have
-    /// mixed it already. Any other half is dropped.
+    /// A link is gone. A complete exchange is mixed, as the other end may have; the rest goes.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         let mut freed = Vec::new();
         for (_, edge) in self.all.iter_mut().filter(|((_, id), _)| *id == peer) {
@@ -250,7 +247,6 @@ impl Edges {
         }
     }
 
-    /// Slices of others that wait.
     pub(super) fn waiting(&self) -> usize {
         self.all.values().map(|edge| edge.theirs.len()).sum()
     }

@@ -85,8 +85,7 @@ impl Pairwise {
         }
     }
 
-    /// Pairs: answers to all that others began; where there are none, and no exchange of this peer
-    /// is under way, one that it begins itself.
+    /// Pairs: answers to all that others began, or one of its own if none is under way.
     fn one_or_answers(
         &mut self,
         cx: &mut Context,

@@ -142,8 +142,7 @@ impl Published {
         }
     }
 
-    /// The push of an answer ended. A lost answer is pushed once more while it is kept; after
-    /// that the asker continues without it.
+    /// A push of an answer ended. A lost one is repeated once; then the asker goes on.
     pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let PushEnd { to, slice, outcome } = end;
         let Some(push) = self.ledger.ended(&end) else {
@@ -163,7 +162,6 @@ impl Published {
         }
     }
 
-    /// A peer is gone, and waits for no answer.
     pub(super) fn gone(&mut self, peer: PeerId) {
         self.waiting.remove(&peer);
     }

@@ -147,8 +147,7 @@ impl Edge {
     }
 }
 
-/// Rounds are too far from each other to say who waits for whom: one of the peers began
-/// earlier, or alone.
+/// Rounds are too far apart to say who waits for whom: one peer began earlier, or alone.
 fn apart(one: Round, other: Round) -> bool {
     one.0.abs_diff(other.0) > ROUNDS_AHEAD_MAX
 }

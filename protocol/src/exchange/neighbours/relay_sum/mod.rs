@@ -116,8 +116,7 @@ impl RelaySum {
         changed
     }
 
-    /// The tree is over other peers: peers that are no longer neighbours have another parent, and
-    /// every neighbour is awaited again.
+    /// The tree has other peers: parents may be others, and every neighbour is awaited again.
     fn part(&mut self, cx: &mut Context) {
         let Some(tree) = &self.tree else {
             return;
@@ -154,8 +153,7 @@ impl RelaySum {
         counted
     }
 
-    /// Begins a fragment's round: what no longer counts is released, and every neighbour gets a
-    /// message.
+    /// Begins a fragment's round: releases old slices, and serves every neighbour.
     fn begin_fragment(
         &mut self,
         cx: &mut Context,
@@ -462,7 +460,6 @@ impl Rule for RelaySum {
     }
 }
 
-/// What a relayed slice must be.
 fn check(cx: &Context, arrived: &Arrived) -> Result<Relayed, PeerError> {
     slices::check(cx, arrived)?;
     let (slice, meta) = (arrived.slice, arrived.meta);
