@@ -49,9 +49,11 @@ impl Absence {
             (Some((_, contributions)), true) => {
                 *contributions += 1;
                 if *contributions >= RETURN_ROUNDS {
+                    // It has contributed often enough to be one of those that are waited for.
                     (self.away, self.missed) = (None, 0);
                 }
             }
+            // It is not waited for, so not coming is no absence.
             (Some((back, _)), false) if round < *back => {}
             (_, false) => {
                 self.missed = self.missed << 1 | 1;

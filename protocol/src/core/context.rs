@@ -217,6 +217,7 @@ impl Context {
     /// than the first deadline allows: they get more time.
     pub(crate) fn overdue(&mut self, wait: Wait, peers: impl IntoIterator<Item = PeerId>) {
         for peer in peers {
+            // One that has left was not slow, and more time would not bring it back.
             if self.view.takes_part(peer) {
                 self.deadlines.too_short(wait, peer);
             }
@@ -228,6 +229,7 @@ impl Context {
     pub(crate) fn follow_the_others(&mut self, behind: u64) {
         let others = self.view.median_round();
         if others.since(self.round) > behind {
+            // One before theirs: the round that now ends is counted after this.
             self.round = Round(others.0 - 1);
         }
     }

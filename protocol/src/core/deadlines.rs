@@ -54,6 +54,7 @@ impl Samples {
         }
         let median = median(self.durations().collect());
         let mad = median_of_deviations(self.durations(), median);
+        // One that always takes the same time would have no margin, and the first delay is a miss.
         let mad = mad.max(median / LEAST_DEVIATION);
         Some(median + mad * DEVIATIONS)
     }
@@ -90,7 +91,9 @@ impl Deadlines {
     /// Notes how long this peer waited for another one.
     pub(crate) fn record(&mut self, wait: Wait, peer: PeerId, waited: Duration) {
         let known = self.samples.contains_key(&(wait, peer));
+        // Identities cost nothing: without a bound, passing peers could fill the memory.
         if known || self.samples.len() < DEADLINES_MAX {
+            // By what was allowed before this wait, which it is about to change.
             let in_time = waited <= self.allow(wait, [peer]);
             let samples = self.samples.entry((wait, peer)).or_default();
             samples.add(waited);
@@ -114,6 +117,7 @@ impl Deadlines {
         let samples = self.samples.entry((wait, peer)).or_default();
         samples.in_time -= 1;
         if samples.in_time < 0 {
+            // What was measured before is of waits that were too short to see the end.
             samples.last.clear();
             (0..SAMPLES_MIN).for_each(|_| samples.add(longer));
             samples.in_time = 0;

@@ -101,6 +101,7 @@ impl Rolls {
     /// What the round's note says, if the round has one. All peers have the same bytes, so a note that cannot
     /// be read changes nothing at any of them.
     pub(crate) fn take_note(&mut self) -> Option<RoundNote> {
+        // Taken, so that no later round reads it again.
         let note = std::mem::take(&mut self.note);
         (!note.is_empty()).then(|| RoundNote::from_bytes(&note).unwrap_or_default())
     }

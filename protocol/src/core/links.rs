@@ -65,6 +65,7 @@ impl Links {
             return;
         };
         let room = self.measured.contains_key(&to) || self.measured.len() < VIEW_PEERS_MAX;
+        // A push that failed says nothing of how fast the link is.
         if outcome != PushOutcome::Delivered || !room {
             return;
         }

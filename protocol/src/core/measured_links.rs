@@ -114,6 +114,7 @@ impl MeasuredLinks {
         };
         let epoch = self.epoch.unwrap_or(0);
         let (of, last) = self.last.entry(to).or_default();
+        // Rates of an earlier epoch may be those of another line.
         if *of != epoch {
             (*of, *last) = (epoch, VecDeque::new());
         }

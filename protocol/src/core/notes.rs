@@ -222,6 +222,7 @@ impl Context {
     /// Takes over roll, ledger and notes of a state.
     pub(crate) fn take_replicated(&mut self, bytes: &[u8]) {
         let all = decode_limited::<Replicated, SHARED_BYTES_MAX>(bytes).unwrap_or_default();
+        // The state replaces what this peer trained, so none of its blocks are in the parameters.
         self.data.mine.drop_training(Round(u64::MAX));
         self.adopt(&all.roll, &all.ledger);
     }
@@ -323,6 +324,8 @@ impl Context {
         let me = self.me();
         let is_in = |peers: &[(PeerId, Taken)]| peers.iter().any(|(peer, _)| *peer == me);
         let goes_on = matches!(counted, Counted::Of(peers) if is_in(peers));
+        // Blocks that are in no contribution are trained again, by the peer that they are dealt to
+        // next.
         if !goes_on && !kept {
             self.data.mine.drop_training(over);
         }

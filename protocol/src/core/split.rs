@@ -77,6 +77,7 @@ impl Split {
         }
         self.missing.extend(newly);
         self.missing.retain(|id| !members.contains(id));
+        // Peers that are away for that long are taken for gone.
         let old = |began: &Together| base.round.since(began.base.round) > BRANCH_ROUNDS_MAX;
         if self.missing.is_empty() || self.began.as_ref().is_some_and(old) {
             self.end();

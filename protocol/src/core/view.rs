@@ -201,6 +201,7 @@ impl View {
     pub(crate) fn entry(&mut self, peer: PeerId) -> Option<&mut Remote> {
         if !self.remotes.contains_key(&peer) && self.remotes.len() >= self.most() {
             let unlinked = self.remotes.iter().filter(|(_, r)| !r.linked);
+            // A banned peer is forgotten last, because it would come back as a stranger.
             let idle = unlinked.min_by_key(|(id, r)| (r.banned, **id));
             let idle = idle.map(|(id, _)| *id)?;
             self.remotes.remove(&idle);
@@ -255,6 +256,7 @@ impl View {
             .as_ref()
             .is_none_or(|old| record.sequence > old.sequence);
         if news {
+            // A newer record may have other addresses, so earlier failures say nothing.
             remote.contact.dials = 0;
             remote.contact.dial_at = Some(now);
             remote.contact.record = Some(record.clone());

@@ -32,6 +32,7 @@ impl Peer {
         // it.
         self.tell_alive();
         let agreed = self.cx.plan.exchange.agrees();
+        // A few decisions are much less than a state, and this peer's own delta stays on top.
         if agreed && !resync {
             self.replay(teller, 0);
         } else {
@@ -99,10 +100,12 @@ impl Peer {
             &mut replay.proofs
         };
         let mut decisions = std::mem::take(shown).into_values().collect::<Vec<_>>();
+        // The history has those already, from when they were applied.
         decisions.retain(|it| !replay.here_before.contains(&it.fragment));
         // The round becomes part of this peer's history: other stragglers may ask for it next.
         let (replayed, in_part) = (replay.replayed + 1, replay.in_part);
         let round = self.cx.round;
+        // A delta from an older anchor would pull the others back.
         let kept = replayed <= STALENESS_MAX && !self.cx.plan.ends_with(round);
         if let Some(history) = self.exchange.history_mut() {
             history.remember(&mut self.cx, round, decisions);
@@ -140,6 +143,7 @@ impl Peer {
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return;
         };
+        // It is the answer to a question that this peer has given up.
         if replay.donor != Some(from) || round != self.cx.round {
             return;
         }
@@ -170,6 +174,7 @@ impl Peer {
         let CatchUp::Asking { asked, offers } = &mut self.catch_up else {
             return Ok(());
         };
+        // A slow donor is welcome as long as no other state is on its way.
         let late = self.helpers.late.remove(&from);
         if !asked.remove(&from) && !late {
             return Ok(());
@@ -366,6 +371,7 @@ impl Peer {
         self.life.evaluated_round = None;
         self.life.saved_round = None;
         let ones = vec![1.0; self.cx.plan.fragments.len()];
+        // The state's parameters are plain: mass of the parameters before has no meaning for them.
         self.exchange.set_weights(&ones);
         self.caught_up(0);
     }
@@ -380,10 +386,12 @@ impl Peer {
             .live()
             .map(|(id, _)| self.helpers.in_vain(id))
             .min();
+        // A peer that claims to be ahead and never helps would keep this one here for ever.
         let helps = |id: PeerId| Some(self.helpers.in_vain(id)) == least;
         let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
         let ahead = ahead.filter(|(id, _)| helps(*id));
         let kept = |id: PeerId| self.helpers.donors.contains(&id);
+        // A donor of the state has promised to keep the rounds since.
         let furthest = ahead.max_by_key(|(id, r)| (kept(*id), r.round, *id));
         let furthest = furthest.map(|(id, _)| id);
         if let Some(donor) = furthest
@@ -598,6 +606,7 @@ impl Peer {
 
     /// A peer says with which parameters it began a round, or that it did not begin it.
     pub(super) fn anchor_said(&mut self, from: PeerId, round: Round, anchor: Option<Digest>) {
+        // The same answer serves a peer that waits for its first round.
         self.rest_answered(from, round, anchor);
         let (tolerance, Some(anchor)) = (self.tolerance(), anchor) else {
             return;

@@ -24,6 +24,7 @@ impl Peer {
     /// looks at all its mates again only if its wait for one of them ended or the sender has news.
     pub(super) fn try_begin_with(&mut self, from: PeerId) {
         if self.phase == Phase::Paused {
+            // In a pause no round ends, so signs of life are all that shows others further ahead.
             self.catch_up_in_a_pause();
             return;
         }
@@ -77,6 +78,7 @@ impl Peer {
             // The roll is being founded, or comes with the state of a swarm that is further.
             return;
         }
+        // Before the question who is newest: some may lie about it, and others can tell.
         self.ask_about_rest();
         if self.cannot_tell() {
             return;
@@ -256,6 +258,7 @@ impl Peer {
             self.cx.waited(Wait::Peers);
             return;
         }
+        // It was told to join a run, so it must not found another one by itself.
         let lonely = self.here() == 1 && self.cx.config.join && self.fresh();
         if self.only_follows() && !lonely {
             self.follow_later();
@@ -436,6 +439,7 @@ impl Peer {
         let mut claims: Vec<(Round, usize, Digest)> = claims
             .map(|base| (base.round, self.vouchers(base), base.anchor))
             .collect();
+        // Newest first, and of one round the state with most vouchers.
         claims.sort_unstable();
         claims.dedup();
         let under_way = self.under_way();
@@ -448,6 +452,7 @@ impl Peer {
             match self.verdict(base) {
                 Verdict::Confirmed if base == mine => return Standing::Newest,
                 Verdict::Confirmed => return Standing::Behind(base),
+                // A newer state may still be confirmed, so an older one must wait.
                 Verdict::Open => return Standing::Unclear,
                 Verdict::Refuted => {}
             }
@@ -514,6 +519,7 @@ impl Peer {
         let mine = self.cx.round;
         let claimed = self.resting().map(|(_, base)| base.round).chain([mine]);
         let claimed: SortedSet<Round> = claimed.filter(|round| *round > Round(0)).collect();
+        // Bounded by what is claimed now; answers about other rounds are of no use.
         self.rest.rounds.retain(|round, _| claimed.contains(round));
         let others: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
         let now = self.cx.now;
@@ -532,6 +538,7 @@ impl Peer {
                 said.asked.retain(|peer| answered.contains_key(peer));
             }
             for peer in others.iter().filter(|peer| said.asked.insert(**peer)) {
+                // Each peer that is asked has the time of an answer, also one that came late.
                 said.until = until;
                 self.cx.send(*peer, TransferMessage::AnchorAsk { round });
             }

@@ -37,6 +37,7 @@ impl EvaluationTime {
     pub(super) fn is_worth_another(&self, now: Time, percent: u8) -> bool {
         let (took, since) = (self.ended.since(self.began), now.since(self.ended));
         let percent = u32::from(percent);
+        // Multiplied out, so that no division by a time of zero is needed.
         percent == 0 || since * percent >= took * 100_u32.saturating_sub(percent)
     }
 }

@@ -38,6 +38,7 @@ impl Peer {
             return;
         }
         remote.linked = true;
+        // A new link may be to a new life: what the old one said does not hold.
         remote.greeted = false;
         remote.contact.observes = false;
         remote.suspected = false;
@@ -90,6 +91,7 @@ impl Peer {
             remote.ready = false;
             remote.muster = Muster::Waiting;
             remote.grouped = None;
+            // Its branch may be another one when it comes back.
             remote.contact.branch = None;
             remote.contact.apart = false;
             std::mem::take(&mut remote.greeted).then_some(remote.contact.left)
@@ -134,6 +136,7 @@ impl Peer {
         remote.contact.left = false;
         remote.contact.lost = None;
         remote.suspected = false;
+        // It begins its first round after the others; they do not wait for it in this one.
         remote.probation = under_way && !known;
         // A repeated hello means that ours was lost. A hello that was sent just now may have
         // crossed this one.
@@ -168,6 +171,7 @@ impl Peer {
             if let Some(remote) = self.cx.view.get_mut(from) {
                 remote.contact.left = true;
             }
+            // It went on purpose, so its absence is no split.
             self.cx.view.split.left(from);
         }
         self.peer_gone(from);
@@ -187,6 +191,7 @@ impl Peer {
         };
         if let Some(round) = round {
             remote.round = remote.round.max(round);
+            // A word about an older round may be late, and shows nothing of what the peer does now.
             if round >= self.cx.round {
                 remote.suspected = false;
                 remote.ready = true;
@@ -203,6 +208,7 @@ impl Peer {
         let ready = alive.ready && !remote.contact.observes;
         if ready && !remote.ready {
             match self.phase {
+                // Before the first round all begin together, so it is no newcomer.
                 Phase::New | Phase::Join => remote.settle(),
                 _ if std::mem::take(&mut remote.contact.together) => remote.settle(),
                 _ => remote.on_trial(round),
@@ -213,6 +219,7 @@ impl Peer {
         remote.muster = alive.muster;
         remote.anchor = Some(anchor);
         remote.contact.branch = alive.branch.clone();
+        // One that is further behind takes part in no round of this peer.
         if round.next() >= mine {
             remote.suspected = false;
         }
@@ -254,6 +261,7 @@ impl Peer {
             .iter()
             .filter(|(_, r)| r.linked && !r.greeted && !r.banned && !r.contact.spared);
         let silent: Vec<PeerId> = silent.map(|(id, _)| id).collect();
+        // Without a hello from the other end, this peer's own may have been lost.
         silent.into_iter().for_each(|peer| self.send_hello(peer));
         self.spread_records();
         self.dial_mates();
@@ -319,10 +327,12 @@ impl Peer {
         let latest = now + RECORD_LIFETIME + CLOCK_SKEW_MAX;
         let (mut news, mut newcomers) = (false, Vec::new());
         for record in records.iter().filter(|r| r.peer != me) {
+            // No honest peer holds one: each of them checks this before it learns a record.
             if record.run != self.cx.plan.run {
                 let what = format!("a record of {} for another run", record.peer);
                 return Err(PeerError::unexpected(what));
             }
+            // Before the record is refused by its expiry: that may be what shows a wrong clock.
             self.note_clock(from, record);
             if record.expires > latest {
                 // A wrong clock, here or there, breaks no rule.
@@ -435,6 +445,7 @@ impl Peer {
         if let Some(proof) = proof {
             self.cx.put(Output::Prove(proof));
         }
+        // The proof was passed on above; to say and do the rest again would change nothing.
         if self.cx.view.get(peer).is_some_and(|remote| remote.banned) {
             return;
         }
@@ -495,6 +506,7 @@ impl Peer {
     /// Notes what the record of a linked peer, from itself, says about its clock.
     fn note_clock(&mut self, from: PeerId, record: &PeerRecord) {
         let now = self.cx.now;
+        // A record that is passed on says how old it is, and not what time it is there.
         if record.peer != from {
             return;
         }
@@ -516,6 +528,7 @@ impl Peer {
         let median = clocks.get(clocks.len() / 2).copied().unwrap_or(0);
         let skew = CLOCK_SKEW_MAX.as_secs();
         let agreeing = clocks.iter().filter(|c| c.abs_diff(median) <= skew).count();
+        // This peer counts as one that disagrees, so the others need more than half of all.
         let mine = median != 0 && self.believes(agreeing) && 2 * agreeing > clocks.len() + 1;
         if mine {
             if !self.life.once.clock_off {
@@ -567,6 +580,7 @@ impl Peer {
             let Some(record) = place.map(|place| place.record.clone()) else {
                 continue;
             };
+            // Otherwise both ends would dial at the same time.
             let first = self.cx.me() < mate;
             // Mates take the place of others that are only known.
             let Some(remote) = self.cx.view.entry(mate) else {
@@ -762,6 +776,7 @@ impl Peer {
             remote.is_some_and(|remote| remote.contact.spared)
         };
         let mut due = self.cx.view.due(now);
+        // A link that was one too many would be closed again at once.
         due.retain(|peer| !spared(peer));
         due.sort_by_cached_key(|peer| rank(me, *peer));
         for peer in due.into_iter().take(room) {
@@ -889,6 +904,7 @@ impl Peer {
                 self.cx.send(to.peer, message);
                 continue;
             }
+            // The founding may name peers that this one has never met.
             self.cx.view.learn(&to, now);
             let Some(remote) = self.cx.view.entry(to.peer) else {
                 continue;
@@ -902,6 +918,7 @@ impl Peer {
         if self.cx.rolls.roll.is_none()
             && let Some(roll) = roll
         {
+            // Mates are known from here on, so the links to them can be dialled.
             self.cx.hold(Some(roll));
             self.dial_mates();
             self.try_begin();

@@ -308,6 +308,7 @@ impl Peer {
     }
 
     fn state_asked(&mut self, from: PeerId, at_least: Round) {
+        // While it takes over a state itself, what it holds is of two rounds.
         let holds = (self.ready() || self.at_rest()) && self.catch_up.idle();
         let (cx, exchange) = (&mut self.cx, self.exchange.as_mut());
         if holds && cx.round >= at_least {

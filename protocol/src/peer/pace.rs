@@ -138,6 +138,7 @@ impl Times {
     /// Notes a round, once. Zero, infinite and missing times say nothing.
     fn add(&mut self, round: Round, seconds: f64, samples: f64) {
         let time = seconds / samples;
+        // A message that comes twice would count its round twice in the median.
         let again = self.round == round && !self.last.0.is_empty();
         if again || !time.is_finite() || time <= 0.0 {
             return;
@@ -181,6 +182,7 @@ impl Balance {
         let times = others.filter_map(|peer| self.others.get(&peer)?.last.median());
         let mut times: Vec<f64> = times.collect();
         times.sort_unstable_by(f64::total_cmp);
+        // The fastest that liars cannot have made up: a time too short would end training for all.
         let (Some(own), Some(fastest)) = (self.own.last.median(), tolerance.credible(&times))
         else {
             return most;

@@ -111,6 +111,7 @@ impl Replay {
         let ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) = message else {
             return None;
         };
+        // Once the slices are asked for, the decisions are fixed.
         let waits = self.donor == Some(from) && !self.started;
         // Where members sign, only a decision with its proof counts.
         let shown = scoped.body.ends() && scoped.body.is_signed() == cx.plan.agreement.signs();
@@ -135,6 +136,7 @@ impl Replay {
                 return Err(PeerError::unexpected("a decision without its proof"));
             };
             if proven.signers < signers_min {
+                // Its teller counts fewer peers than this one, and need not lie.
                 return Ok(Step::AskOthers);
             }
             if proven.anchor != cx.anchor.before(cx.round) {
@@ -152,6 +154,7 @@ impl Replay {
             return Err(PeerError::unexpected(what));
         }
         if plain != *message {
+            // The next straggler believes this peer only with the proof.
             self.proofs.insert(fragment, message.clone());
         }
         self.decisions.insert(fragment, plain);
@@ -243,6 +246,7 @@ impl Replay {
         digest: Option<Digest>,
     ) -> Option<Step> {
         let wanted = self.fetching.remove(&slice)?;
+        // It is released with the replay, whatever becomes of that.
         self.here.push(slice);
         Some(if Some(wanted) == digest {
             self.apply(cx)
@@ -260,6 +264,7 @@ impl Replay {
             return Step::Wait;
         }
         let (round, kind) = (cx.round, cx.plan.exchange);
+        // After the last round there is no later one that would take in what is kept.
         let keep_local = self.replayed < STALENESS_MAX && !cx.plan.ends_with(round);
         if cx.plan.scores() && !self.scores_are_read(cx) {
             return Step::Wait;

@@ -88,6 +88,7 @@ impl Proposal {
         accepted: Option<Accepted>,
     ) -> Option<RollName> {
         let above = accepted.is_some_and(|(of, _)| of > self.ballot);
+        // Only its own registrars count, and the value of a proposal is fixed once.
         if !self.registrars.contains(&from) || self.value.is_some() || above {
             return None;
         }
@@ -95,6 +96,7 @@ impl Proposal {
         if self.promises.len() < self.quorum {
             return None;
         }
+        // The highest that was accepted may be chosen already; lower ones are not.
         let highest = self.promises.values().flatten().max();
         self.value = highest.map(|(_, roll)| *roll).or(self.own);
         self.value

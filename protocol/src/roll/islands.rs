@@ -137,6 +137,7 @@ impl<'a> Seats<'a> {
                 joins.extend(group.map(|group| (core::cmp::Reverse(*count), *group, row)));
             }
         }
+        // By number of mates first, and ties by position: all peers must find the same places.
         joins.sort_unstable();
         for (_, group, row) in joins {
             self.place(group, &mut rows[row]);
@@ -156,6 +157,7 @@ impl<'a> Seats<'a> {
         if room == 0 {
             return None;
         }
+        // A row that one site fills keeps whole contributions off the links between sites.
         if empty {
             let enough = self.by_size.range(room..);
             let enough =

@@ -75,6 +75,7 @@ impl Register {
 
     /// Takes a record into account; true if its peer is a registrar that was not known.
     pub(super) fn meet(&mut self, record: &PeerRecord) -> bool {
+        // Others may still name one that could not be reached.
         if record.run != self.run || self.lost.contains_key(&record.peer) {
             return false;
         }
@@ -132,6 +133,7 @@ impl Register {
         let was_here = self.here.remove(&peer).is_some();
         let was_registrar = self.registrars.remove(&rank).is_some();
         if was_registrar {
+            // Left out for a while, or the next message that names it would bring it back.
             self.lost.insert(peer, self.now + LOST_TICKS);
         }
         if was_here || was_registrar {

@@ -25,6 +25,7 @@ struct Votes(Vec<(Digest, Members)>);
 impl Votes {
     /// Counts a member's vote, if it is its first.
     fn add(&mut self, index: usize, value: Digest) {
+        // A second vote could complete a second majority.
         if self.0.iter().any(|(_, voters)| voters.has(index)) {
             return;
         }
@@ -172,6 +173,8 @@ impl Agreement {
     ) {
         self.votes.entry(ballot).or_default().add(index, value);
         let mut values = self.votes.values().flat_map(|votes| &votes.0);
+        // Names only of what some member voted for: otherwise one peer could fill the memory with
+        // them.
         if let Some(versions) = versions
             && values.any(|(voted, _)| *voted == value)
         {

@@ -27,6 +27,7 @@ impl CellRound {
         let group = Group::new(&cx.plan, cx.round, all.collect(), cx.me())?;
         let (round, members) = (cx.round, members.to_vec());
         cx.emit(Event::Group { round, members });
+        // A link may have ended between the word of a member and the cell.
         let gone = group.others().filter(|(_, peer)| !cx.view.is_here(*peer));
         let fragments = Fragments {
             lost: gone.map(|(index, _)| index).collect(),
@@ -73,6 +74,7 @@ impl CellRound {
         self.fragments.share_losses(cx);
         let missed = |f: &&mut FragmentRound| f.missed.is_some() && f.ending.is_none();
         for fragment in self.fragments.all.iter_mut().filter(missed) {
+            // A cell has no state to take over: its members go on with their own parameters.
             fragment.void(cx);
         }
     }
@@ -92,6 +94,7 @@ impl CellRound {
         from: PeerId,
         message: &Scoped,
     ) -> Result<(), PeerError> {
+        // Peers may be dealt into another cell by another view: no rule is broken by that.
         if message.group != self.group.tag {
             return Ok(());
         }

@@ -100,8 +100,10 @@ pub(crate) fn proven(cx: &Context, scoped: &Scoped) -> Option<Proven> {
     };
     let digest = group.digest(&cx.plan.run, scoped.round);
     let member = |peer: &PeerId| group.members.iter().any(|m| m.peer == *peer);
+    // A signature that is listed twice counts once.
     let signers: SortedSet<PeerId> = signatures.iter().map(|(peer, _)| *peer).collect();
     let quorum = cx.plan.quorum_of(usize::from(group.seats));
+    // Locks of a quorum decide in any ballot; votes only in ballot zero, and only all of them.
     let enough = if *locked {
         signers.len() >= quorum
     } else {

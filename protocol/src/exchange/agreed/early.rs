@@ -21,6 +21,7 @@ impl Early {
 
     pub(crate) fn keep_message(&mut self, from: PeerId, message: &Scoped) {
         let of_sender = self.messages.iter().filter(|(f, _)| *f == from);
+        // A bound for each sender, so that one of them cannot take the room of the others.
         let room = of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX;
         if room && self.messages.len() < EARLY_MESSAGES_MAX {
             self.messages.push((from, message.clone()));

@@ -250,6 +250,7 @@ impl Turns {
 
     /// An attempt begins, after others that failed. Gives the time of the next look.
     pub(super) fn begin(&mut self, cx: &Context, failed: u64, deadline: Time) -> Time {
+        // Not where members sign: one that lies could have its turn in each attempt.
         if !signs(cx) {
             self.over.clear();
         }
@@ -311,6 +312,7 @@ impl Tellers {
     /// their anchors, or at the deadline by the rounds that they have ended.
     pub(super) fn believed(&mut self, cx: &Context, teller: PeerId, resync: bool) -> Option<bool> {
         let tolerance = tolerance(cx);
+        // What was said of an earlier round says nothing of this one.
         if self.round != cx.round {
             self.round = cx.round;
             self.said.clear();

@@ -72,6 +72,7 @@ impl Agreed {
         let linked = |peer: PeerId| cx.view.get(peer).is_some_and(|remote| remote.linked);
         let gone = group.others().filter(|(_, peer)| !linked(*peer));
         self.fragments.lost = gone.map(|(index, _)| index).collect();
+        // Those that declined an earlier group of the round may be in this one.
         self.declined = Members::NONE;
         if group.sealed.is_some() {
             for peer in group.other_peers() {
@@ -81,6 +82,7 @@ impl Agreed {
         }
         self.group = Some(group);
         self.settle(cx);
+        // Others may have said that they joined before the proposal came.
         self.vote_once_joined(cx);
     }
 
@@ -95,6 +97,7 @@ impl Agreed {
             return;
         }
         for fragment in &mut self.fragments.all {
+            // Only the first time, or each word of joining would go through all fragments.
             if fragment.may_sign() {
                 fragment.advance(cx);
             }
@@ -105,6 +108,7 @@ impl Agreed {
     pub(super) fn leave_unless_joined(&mut self, cx: &mut Context) {
         let sealed = self.group.as_ref().is_some_and(|g| g.sealed.is_some());
         let overdue = |b: &FragmentRound| !b.over() && b.due() <= cx.now;
+        // Without a quorum this peer has signed nothing in it, so leaving it costs nothing.
         if sealed && !self.has_joined(cx) && self.fragments.all.iter().any(overdue) {
             self.leave_group(cx);
         }
@@ -145,6 +149,7 @@ impl Agreed {
     pub(super) fn try_again(&mut self, cx: &mut Context) {
         let other = self.group.as_ref();
         let other = other.and_then(|group| group.other_peers().next());
+        // A part that is applied cannot be taken back, and a new group would begin without it.
         match other.filter(|_| self.begun()) {
             Some(teller) => {
                 cx.timers.stop(Timer::Exchange);
@@ -161,6 +166,7 @@ impl Agreed {
         let (round, anchor) = (ready.round, ready.anchor);
         if round == cx.round {
             self.grouping.note_ready(cx, from);
+            // Its new attempt says that it takes no part in this group any more.
             self.has_left(cx, from, ready.seat);
         }
         // A member too may have left its group before it heard of the decision.
@@ -171,6 +177,7 @@ impl Agreed {
             cx.send(from, proof.clone());
             return;
         }
+        // It has been in a group since, so it knows; its word was under way before that.
         let grouped = cx.view.get(from).and_then(|remote| remote.grouped);
         if grouped.is_some_and(|last| last >= round) {
             return;
@@ -280,6 +287,7 @@ impl Agreed {
     /// A member is not in the group. If too few are left, the round is tried again. A peer that has
     /// signed in this group says so in the next, which makes sure that this one decided nothing.
     pub(super) fn left_by(&mut self, cx: &mut Context, from: PeerId, tag: GroupTag) {
+        // It may speak of a group that this peer has left as well.
         let group = self.group.as_ref().filter(|group| group.tag == tag);
         let Some(group) = group else {
             return;
@@ -294,6 +302,7 @@ impl Agreed {
         if self.outcome.is_some() {
             return;
         }
+        // The others are enough, so the fragments go on without it.
         if group.decides(left) {
             // It brings nothing to this group.
             self.fragments.lost |= Members::one(index);
@@ -330,6 +339,7 @@ impl Agreed {
         };
         self.elsewhere |= Members::one(index);
         let left = group.len() - self.elsewhere.count();
+        // Enough members are left: the round does continue here, whatever others say.
         if group.decides(left) || self.outcome.is_some() {
             self.gone(cx, teller);
             return;
@@ -438,6 +448,7 @@ impl Agreed {
 
     /// Gives up forming an ordinary group when branches are to be merged first.
     pub(super) fn stop_forming(&mut self, cx: &mut Context) {
+        // Members of this side may have stopped for the merge already, and would be missing.
         if self.grouping.active() && self.grouping.meeting.due(cx) {
             self.formed(cx, Formed::Alone);
         }
@@ -452,6 +463,7 @@ impl Agreed {
         let merged = |f: &FragmentRound| f.told && matches!(f.ending, Some(Ending::Merge(_)));
         let fragments = &self.fragments.all;
         let whole = fragments.len() == cx.plan.fragments.len();
+        // Branches are one again only if all fragments are; a part of them would be a third state.
         if !(whole && fragments.iter().all(merged)) {
             self.grouping.meeting.forget();
             self.not_merged(cx);

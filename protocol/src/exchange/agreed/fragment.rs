@@ -139,6 +139,7 @@ impl FragmentRound {
         if self.scope.too_few(&cx.plan, bringing.count()) {
             return self.void(cx);
         }
+        // Along a schedule a member that brings nothing still passes on the sums of others.
         if self.pipeline.is_none() && !bringing.has(self.scope.group.me) {
             return;
         }
@@ -203,6 +204,7 @@ impl FragmentRound {
 
     /// Nothing more is expected of these members; gives back who they are.
     pub(super) fn give_up(&mut self, set: Members) -> Vec<PeerId> {
+        // Others may doubt this peer. It never gives up itself: nothing would end that wait.
         let set = (set & self.hopeful).without(Members::one(self.scope.group.me));
         self.hopeful = self.hopeful.without(set);
         set.iter().map(|i| self.scope.group.peer(i)).collect()
@@ -314,6 +316,7 @@ impl FragmentRound {
 
     /// The deadline has passed.
     pub(crate) fn timeout(&mut self, cx: &mut Context) {
+        // Signed statements have times of their own, which may come before the deadline.
         self.insist_if_due(cx);
         if self.over() || cx.now < self.deadline {
             return;
@@ -391,6 +394,7 @@ impl FragmentRound {
     /// Ends the fragment without a result: the anchor stays.
     pub(super) fn void(&mut self, cx: &mut Context) {
         self.ending = Some(Ending::Void);
+        // Before the clocks stop: it counts who was late in the waits that are still open.
         self.allow_longer(cx);
         self.stop_waiting(cx);
         if self.scope.is_whole_fragment() {
@@ -456,6 +460,7 @@ impl FragmentRound {
         let ballots = self.agreement.ballots_max();
         let contributors = self.scope.contributors_of(index, &slice, &meta, ballots)?;
         let handed_on = slice.part == Part::Aggregate && slice.attempt == Attempt::FIRST;
+        // A schedule lets members bring what others made, so it checks the sender by its own rules.
         if slice.part == Part::Partial || (handed_on && self.pipeline.is_some()) {
             return self.pipeline_arrived(cx, arrived, index, contributors);
         }
@@ -469,6 +474,7 @@ impl FragmentRound {
             (Part::Contribution | Part::RowMean, _) => {
                 self.transfers.slices.insert(slice);
                 self.pipeline_came(cx, index, slice, Members::one(index));
+                // The weight of a row is known only with its mean; until then it counted as one.
                 if let Tag::RowMean { weight, .. } = meta.tag {
                     self.scope.group.members[index].said.weight = weight;
                 }
@@ -518,6 +524,7 @@ impl FragmentRound {
         self.holdings.came(part, version)?;
         self.transfers.slices.insert(*slice);
         if slice.attempt == Attempt::FIRST {
+            // The first bytes stand: if their maker votes for others, it served two versions.
             self.transfers.given.entry(part).or_insert(digest);
         }
         Ok(())
@@ -579,6 +586,7 @@ impl FragmentRound {
             return;
         }
         let tries = self.transfers.retries.entry((to, slice)).or_default();
+        // A receiver that lacks the slice gets it in the next ballot, or fetches it from a voter.
         if *tries >= PUSH_RETRIES {
             return;
         }
@@ -609,12 +617,14 @@ impl FragmentRound {
 
     pub(crate) fn fetched(&mut self, cx: &mut Context, slice: SliceId, digest: Option<Digest>) {
         self.transfers.slices.insert(slice);
+        // It is not waited for any more, but its bytes are here and have to be released.
         if !self.transfers.fetching.remove(&slice) {
             return;
         }
         // Held are only versions with the expected digest. Other bytes under the same name count
         // for nothing.
         let part = self.scope.part_of(&slice);
+        // Both the decision and the present ballot may want these bytes.
         let decided = self.agreement.decided.iter();
         let decided = decided.flat_map(|(_, v)| v.get(usize::from(part)));
         let wanted = self.targets.get(usize::from(part)).and_then(|t| t.exact);

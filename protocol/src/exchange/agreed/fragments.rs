@@ -10,6 +10,7 @@ use crate::{Digest, Done, Ending, FragmentId, Members, OrderId, PeerId, Plan, Sl
 /// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`]; all of them by priority. So memory
 /// and traffic in flight follow the window's size and not the model's.
 pub(super) fn window(plan: &Plan) -> usize {
+    // By priority any of them may be next, so none may wait for a place in the window.
     if plan.overlap.layers.overtake() {
         return plan.fragments.len();
     }
@@ -74,6 +75,7 @@ impl Fragments {
         fragment: FragmentId,
         history: &mut History,
     ) {
+        // An ending that was not told yet is still to be applied.
         if let Some(fragment) = self.get(fragment).filter(|fragment| fragment.told) {
             history.close(cx, fragment);
         }

@@ -87,6 +87,8 @@ impl Group {
         let seats = usize::from(words.seats);
         let digest = words.digest(&plan.run, self.round);
         Self {
+            // Of all seats and not of the members: a proposer that lies could name a few of its
+            // own.
             quorum: plan.quorum_of(seats),
             tag: GroupTag::of_digest(&digest),
             sealed: Some(Sealed {

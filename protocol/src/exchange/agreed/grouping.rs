@@ -62,6 +62,7 @@ impl Grouping {
 
     /// This peer's training ended: it tells all others.
     pub(super) fn begin(&mut self, cx: &mut Context, weight: f64) -> Formed {
+        // Another attempt at the same round remembers who was tried and which groups were left.
         if self.round != cx.round {
             self.attempts = 0;
             self.left.clear();
@@ -147,6 +148,7 @@ impl Grouping {
     /// wait does not show how much later than the others that peer is.
     pub(super) fn note_ready(&self, cx: &mut Context, from: PeerId) {
         let (round, me) = (cx.round, cx.me());
+        // A peer that was not drawn has no training to be late with.
         if cx.plan.draws(round, me) && cx.plan.draws(round, from) {
             let waited = cx.now.since(self.since);
             cx.deadlines.record(Wait::Group, from, waited);
@@ -156,6 +158,7 @@ impl Grouping {
 
     /// A peer is not in a group that was proposed to it. Its word of readiness may be used up.
     pub(super) fn left_by(&mut self, peer: PeerId, round: Round, group: GroupTag, ready: bool) {
+        // It no longer counts for a quorum that votes in that group.
         self.joined.left(peer, round, group);
         if !ready {
             self.ready.remove(&peer);
@@ -182,6 +185,7 @@ impl Grouping {
     ) -> Result<Formed, PeerError> {
         let (round, term, members) = (proposed.round, proposed.term, &proposed.members);
         if !self.active || round != cx.round {
+            // A proposer of this round waits for this peer's answer.
             if round == cx.round {
                 cx.send(from, FormingMessage::Decline { round, term });
             }
@@ -222,6 +226,7 @@ impl Grouping {
     }
 
     pub(super) fn timeout(&mut self, cx: &mut Context) -> Formed {
+        // The others went on without this peer: a group formed now would be beside theirs.
         if let Some(teller) = ahead(cx, 0) {
             self.end(cx);
             return Formed::Outcome(Outcome::Behind {
@@ -234,6 +239,7 @@ impl Grouping {
             return self.consider(cx);
         }
         if self.closed {
+            // It was ready and linked, and had its own deadline and the time of an answer.
             if let Some(proposer) = self.proposer {
                 cx.suspect(proposer);
             }
@@ -294,6 +300,7 @@ impl Grouping {
     }
 
     fn all_ready(&self, cx: &Context) -> AllReady {
+        // A word from before its link went down would put it into a group that waits for it.
         let linked = |id: &PeerId| cx.view.is_here(*id) && !cx.view.is_apart(*id);
         let others = self
             .ready
@@ -326,6 +333,7 @@ impl Grouping {
             .filter(|(_, (_, a))| *a == anchor)
             .map(|(id, _)| *id)
             .collect();
+        // A part of the round is applied already: others may have applied other parts.
         let in_part = cx.anchor.before(cx.round) != cx.anchor();
         if anchor != cx.start() {
             let tolerance = cx.plan.tolerance(electorate(cx, self.attempts));
@@ -386,9 +394,11 @@ impl Grouping {
 
     pub(super) fn form(&mut self, cx: &mut Context, group: Group) -> Formed {
         self.end(cx);
+        // It has met the members, so from now on it may propose groups of its own.
         cx.this_life.newcomer = false;
         let members = group.members.iter().map(|m| (m.peer, m.said.weight));
         cx.view.grouped(cx.base(), members);
+        // Who is in one group is on one side.
         cx.sort_sides();
         group.note(cx);
         Formed::Group(Box::new(group))

@@ -88,6 +88,8 @@ impl History {
             Some(ending) => ending.slices(),
             None => Vec::new(),
         };
+        // Members that lack the result fetch it here. The rest of the exchange is of no use any
+        // more.
         closed.release(cx, &keep);
         let (round, fragment) = (closed.scope.round, closed.scope.fragment);
         let ballot = closed.agreement.first();
@@ -103,6 +105,7 @@ impl History {
             cx.view.split.decided(round, weight_of(decision));
         }
         self.add(cx, decision.unwrap_or(void), merged);
+        // Late members believe a decision only with the signatures of those that made it.
         if let (Some(newest), Some(proof)) = (self.past.back_mut(), closed.proof()) {
             newest.proofs.insert(fragment, proof);
         }
@@ -129,6 +132,7 @@ impl History {
             self.past.push_back(Past::new(round));
         }
         let slices = slices_of(kind_of(cx, merged), &decision);
+        // Scores are a few bytes for each member; the bound is about models.
         let large = slices.iter().filter(|slice| slice.part != Part::Scores);
         let bytes = match large.count() as u64 {
             0 => 0,

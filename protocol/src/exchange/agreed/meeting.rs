@@ -82,6 +82,7 @@ impl Meeting {
         };
         let there = || cx.view.apart().filter(|(_, r)| r.ready);
         let theirs = there().filter_map(|(_, r)| r.contact.branch.as_deref().copied());
+        // The largest claim counts: with fewer members a minority of that side could be merged.
         let Some(theirs) = theirs.map(|branch| usize::from(branch.members)).max() else {
             return false;
         };
@@ -166,6 +167,7 @@ impl Meeting {
             return Formed::Waiting;
         }
         let before = self.said.insert(from, head);
+        // What it holds is noted all the same: this peer may stop a moment later.
         if !self.active {
             return Formed::Waiting;
         }
@@ -184,6 +186,7 @@ impl Meeting {
 
     /// A peer gives a sign of life: what this one said may have been lost, or it may have left its round.
     pub(super) fn heard(&mut self, cx: &mut Context, from: PeerId) -> Formed {
+        // Repeated with each sign of life, because no other message would repair a lost one.
         if self.active && self.candidates(cx).contains(&from) {
             self.say(cx, from);
         }
@@ -257,6 +260,8 @@ impl Meeting {
             None => Formed::Alone,
             Some(peer) if peer == cx.me() => self.propose(cx, sides),
             Some(peer) => {
+                // It may use its own deadline up before it proposes, so an answer's time comes on
+                // top.
                 self.proposer = Some(peer);
                 cx.waited(Wait::Group);
                 let own = cx.deadlines.allow(Wait::Group, [peer]);
@@ -296,6 +301,7 @@ impl Meeting {
             .then(|| group_of(&cx.plan, round, sides, cx.me()))
             .flatten();
         let Some(group) = group else {
+            // What it lacks may still be on its way; then it judges once more.
             let unheard = members_of(sides).any(|id| !self.said.contains_key(&id));
             if self.active && unheard {
                 self.early = Some((from, (round, term), sides.to_vec()));
@@ -323,6 +329,7 @@ impl Meeting {
         if self.proposer.is_some() {
             return self.next(cx);
         }
+        // Links that are down hold a merge up for one grace period and no longer.
         self.impatient = true;
         if cx.now < self.until {
             cx.timers.set(Timer::Exchange, self.until);
@@ -361,6 +368,7 @@ fn sides_of(said: &SortedMap<PeerId, Head>) -> Vec<MergeSide> {
         })
     });
     let mut sides: Vec<MergeSide> = sides.take(MERGE_SIDES_MAX).collect();
+    // A side is taken whole or not at all, so that its weight is that of its members.
     while members_of(&sides).count() > GROUP_MEMBERS_MAX {
         sides.pop();
     }
@@ -410,6 +418,7 @@ fn acceptable(
         return false;
     }
     let furthest = said.values().map(|head| head.round).max();
+    // A round far ahead would end the run early for all that follow.
     if round <= cx.round || furthest.is_none_or(|furthest| round > furthest.next()) {
         return false;
     }

@@ -146,6 +146,7 @@ pub(super) fn cap_of(members: &[Member], weighing: Weighing) -> f64 {
         Weighing::Steps => STEP_MEDIANS_MAX,
     };
     let mut claims: Vec<f64> = members.iter().map(|member| member.said.weight).collect();
+    // Members that trained nothing would pull the median down to nothing.
     claims.retain(|weight| *weight > 0.0);
     claims.sort_by(f64::total_cmp);
     let middle = claims.len() / 2;

@@ -214,6 +214,8 @@ impl Exchange for Agreed {
         self.no_group = false;
         self.alone = None;
         let weight = match cx.rests() {
+            // A peer whose masked contribution could not be made would leave the others without a
+            // result.
             true => 0.0,
             false => self.carried.weigh(cx.plan.agreement.weighing, summary),
         };

@@ -106,6 +106,7 @@ pub(super) fn rates(group: &Group) -> Vec<u64> {
     };
     let classes: Vec<Option<u8>> = (0..group.len()).map(class).collect();
     let fastest = classes.iter().flatten().max().copied().unwrap_or(0);
+    // A line of unknown rate counts as the fastest, so that without rates all are equal.
     let below = |class: &Option<u8>| class.map_or(0, |class| fastest - class).min(OCTAVES_MAX);
     classes
         .iter()

@@ -187,6 +187,7 @@ impl Programs {
     pub(super) fn change(&mut self, plan: &Plan, group: &Group, round: Round) -> Option<Event> {
         let links = plan.schedule.link_plan()?;
         let named = group.around.links.as_ref();
+        // The first group has no links before it to differ from.
         named.filter(|named| named.since == round && round > Round(0))?;
         let codes = links_of(links, group)?;
         let certificate = self.solution(plan, links, &codes).certificate;

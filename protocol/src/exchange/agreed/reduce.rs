@@ -68,6 +68,7 @@ use crate::{
 impl FragmentRound {
     /// Orders every reduction whose contributions are complete.
     pub(super) fn reduce(&mut self, cx: &mut Context) {
+        // Those that are given up are not waited for, but what came from them counts.
         let complete = |(shard, duty): &(&u16, &Duty)| {
             let waited = duty.expected & self.hopeful;
             duty.progress == Progress::Collecting && waited.is_within(self.here(**shard, duty))
@@ -113,6 +114,7 @@ impl FragmentRound {
             self.reduction.duties.remove(&shard);
             return;
         }
+        // It goes into the version, so all members agree on whose contributions these are.
         duty.included = set;
         let attempt = duty.attempt;
         duty.progress = Progress::Combining;
@@ -161,6 +163,7 @@ impl FragmentRound {
             }
             Task::Stage(_) | Task::Measure(_) => {
                 if self.over() || self.agreement.decided.is_some() {
+                    // Scores that come after the decision would change nothing.
                     self.scorer().give_up();
                 } else {
                     self.scorer().evaluated(cx, task, done);
@@ -168,6 +171,7 @@ impl FragmentRound {
             }
             Task::Read(part) => {
                 if !self.scorer().was_read(cx, part, done) {
+                    // The others merge by scores that this peer lacks: it takes their result over.
                     self.missed = self.missed.or(self.scope.group.other_peers().next());
                 }
             }
@@ -272,6 +276,7 @@ impl FragmentRound {
     fn brought_nothing(&mut self, cx: &mut Context, error: &WorkError) {
         cx.contribution_failed(self.scope.round, error);
         if self.scope.whole && !self.over() {
+            // The others would wait for a sum that can never be whole.
             self.scope.send_all(cx, &FragmentMessage::Nothing);
             self.void(cx);
         }
@@ -306,6 +311,7 @@ impl FragmentRound {
         let Some(bytes) = self.reduction.encoded.get(&shard).copied() else {
             return;
         };
+        // Along a schedule it is this peer's first value, and goes where the schedule says.
         if self.pipeline_own(shard, bytes) {
             return;
         }
@@ -315,6 +321,7 @@ impl FragmentRound {
         }
         let meta = self.scope.contribution_meta(bytes);
         let slice = self.scope.contribution(shard, self.scope.group.me);
+        // Before the slice: the owner makes its note as soon as the mean is complete.
         self.scope.tell_tally(cx, shard, owner);
         self.push(cx, self.scope.group.peer(owner), slice, meta);
     }
@@ -368,6 +375,7 @@ impl FragmentRound {
         let to: Vec<PeerId> = told.map(|(_, peer)| peer).collect();
         to.into_iter()
             .for_each(|peer| self.push(cx, peer, slice, meta));
+        // It counts as here before any push has ended: a vote says that this peer can serve it.
         self.hold(shard, version);
     }
 
@@ -401,6 +409,7 @@ impl FragmentRound {
             return;
         };
         (duty.pass, duty.progress) = (Pass::Second, Progress::Collecting);
+        // Second contributions are for this basis, so only those that are in it may send one.
         duty.expected = duty.included;
         let (attempt, included) = (duty.attempt, duty.included);
         let slice = self.scope.basis(shard, me, attempt);
@@ -461,6 +470,7 @@ impl FragmentRound {
         let owner = self.reduction.bases.get(&place).copied();
         let awaited = target.exact.is_none() && owner == Some(self.scope.group.peer(target.owner));
         if awaited && self.reduction.encoded.contains_key(&shard) && !self.over() {
+            // One answer to a basis: its arrival leads here, and so does the plan of its ballot.
             self.reduction.bases.remove(&place);
             self.encode_second(cx, shard, target.attempt, target.owner);
         }
@@ -551,6 +561,7 @@ impl FragmentRound {
         origin: PeerId,
         reason: &str,
     ) {
+        // Only there is it sure for which owner's basis the contribution was made.
         if attempt == Attempt::FIRST {
             let what = format!("a second contribution that is bad: {reason}");
             cx.accuse(origin, what);
@@ -655,6 +666,7 @@ impl FragmentRound {
         if inputs.len() == all || total <= 0.0 || cx.plan.too_few(inputs.len()) {
             return None;
         }
+        // The same bytes fail at every member, so all combine the same rest.
         let (inputs, ending) = (inputs.clone(), self.ending.clone());
         cx.accuse(bad.origin, format!("a contribution that is bad: {reason}"));
         let ballot = self.agreement.decided.as_ref().map_or(0, |(b, _)| *b);

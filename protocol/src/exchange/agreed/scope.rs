@@ -163,6 +163,7 @@ impl Scope {
 
     /// So few contributions make no mean. Branches are averaged, whatever the rule for contributions is.
     pub(super) fn too_few(&self, plan: &Plan, bringing: usize) -> bool {
+        // Masks cancel only where all are summed.
         let missing = self.whole && bringing < self.group.bringing().count();
         bringing == 0 || missing || (self.group.follows_plan() && plan.too_few(bringing))
     }
@@ -363,6 +364,8 @@ impl Scope {
             (Part::Contribution, Tag::Contribution { .. }) if self.in_column.is_none() => {
                 Members::NONE
             }
+            // The weight of a row is its sender's word alone, so it is checked before it can scale
+            // a mean.
             (Part::RowMean, Tag::RowMean { weight, .. }) if self.in_column.is_some() => {
                 if !weight.is_finite() || weight <= 0.0 {
                     return broke("a row without weight");
@@ -416,6 +419,7 @@ impl Scope {
 
     /// Versions of this number stand for all parts or, with none, for a void round.
     pub(super) fn may_decide(&self, versions: usize) -> bool {
+        // A decision on some parts would leave members with anchors of two rounds.
         versions == 0 || versions == usize::from(self.of)
     }
 

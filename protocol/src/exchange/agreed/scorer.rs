@@ -56,6 +56,7 @@ impl Scorer<'_> {
         duty.progress = Progress::Combining;
         let scoring = &mut self.reduction.scores;
         scoring.queue = (set & duty.expected).iter().collect();
+        // It is taken from its end, in the order of members.
         scoring.queue.reverse();
         scoring.began = cx.now;
         if scoring.queue.is_empty() {
@@ -103,6 +104,7 @@ impl Scorer<'_> {
                 let what = format!("a contribution that is bad: {reason}");
                 cx.accuse(slice.origin, what);
                 let own = &mut self.reduction.scores.own;
+                // It does not decode, so it cannot help; the others find the same.
                 own.insert(usize::from(part), Score::WORST);
                 self.score_next(cx);
             }
@@ -206,6 +208,7 @@ pub(crate) fn admit(
         return Vec::new();
     };
     let mut inputs = inputs_of(decision);
+    // A member that did not train has sent nothing to judge.
     inputs.retain(|(_, weight)| *weight > 0.0);
     let judged = inputs.iter().filter_map(|(slice, _)| {
         let index = members.iter().position(|m| m.peer == slice.origin)?;

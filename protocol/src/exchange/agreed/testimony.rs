@@ -210,6 +210,7 @@ impl Testimony {
         Self::tell(cx, scope, to, &message);
         let repairs = self.ledger.promised() > 0;
         self.statements.all.push((to, message));
+        // A new statement may be lost as well.
         self.statements.repeated = false;
         self.statements.due = repairs.then(|| cx.now + cx.deadlines.answer());
     }
@@ -242,10 +243,12 @@ impl Testimony {
         scope: &Scope,
         ballot: u8,
     ) -> Option<(Pledge, Option<VoteCertificate>, Vec<ShardVersion>)> {
+        // A promise is a signature too: before the quorum it would bind for nothing.
         if !self.joined {
             return None;
         }
         let Claim { zero, highest } = self.ledger.promise(ballot)?;
+        // A promise ends the right to lock below it.
         self.lock_at = None;
         let certificate = self.ledger.certificate().filter(|_| highest.is_some());
         let behind = highest.map(|(_, value)| value).or(zero);
@@ -268,6 +271,7 @@ impl Testimony {
         member: usize,
         (saying, signature): (Saying, Signature),
     ) -> bool {
+        // Two of a kind in one ballot contradict each other; so does a vote below a promise.
         let vote = |ballot| {
             let (value, by) = self.ledger.vote_of(member, ballot)?;
             Some((statement(false, ballot, *value), *by))

@@ -39,6 +39,7 @@ impl FragmentRound {
         body: &FragmentMessage,
     ) -> Result<(), PeerError> {
         if self.over() {
+            // It is still open at the sender, which may lack the names or the decision.
             self.answer(cx, from, body);
             return Ok(());
         }
@@ -96,6 +97,7 @@ impl FragmentRound {
         let Some(versions) = self.all_fitting() else {
             return;
         };
+        // Later promises name this vote, so that a coordinator keeps what may be decided by it.
         self.agreement.voted = Some((ballot, versions.clone()));
         let value = vote_of(&versions);
         let group = &self.scope.group;
@@ -147,7 +149,9 @@ impl FragmentRound {
         if unled || self.scope.group.index(ballot.coordinator).is_none() {
             return broke("a vote in a ballot that no member of the group coordinates");
         }
+        // Ballots above zero have a clock of their own, and say nothing of how long votes take.
         if self.stage != FragmentStage::Repairing {
+            // A vote that comes before this peer's own part is done was not waited for.
             let since = if self.stage == FragmentStage::Gathering {
                 self.since
             } else {
@@ -169,6 +173,7 @@ impl FragmentRound {
             return;
         };
         let waited_for = |peer: &PeerId| group.index(*peer).is_some_and(|i| self.hopeful.has(i));
+        // One question at a time: every answer names all shards.
         if self.transfers.asked.as_ref().is_some_and(waited_for) {
             return;
         }
@@ -229,6 +234,7 @@ impl FragmentRound {
         ballot: u8,
         versions: &[ShardVersion],
     ) {
+        // Members of such groups do not lie, so one that has seen the end is enough.
         if versions.len() == usize::from(self.scope.of) && self.agreement.decided.is_none() {
             self.agreement.decided = Some((ballot, versions.to_vec()));
             self.agreement.told_by = Some(from);
@@ -271,6 +277,7 @@ impl FragmentRound {
             return;
         };
         let holders = self.holders_of(&versions);
+        // The peer that told of the decision had ended the exchange, so it held all bytes then.
         let told_by = self.agreement.told_by.filter(|p| !holders.contains(p));
         let holders: Vec<PeerId> = holders.into_iter().chain(told_by).collect();
         self.transfers.searches += 1;
@@ -392,6 +399,7 @@ impl FragmentRound {
         if ballot.coordinator != from || ballot.number == 0 {
             return broke("a ballot that its sender does not coordinate");
         }
+        // Below its promise this peer may not vote: an older coordinator gets no answer.
         if ballot >= self.agreement.promised {
             if self.dutiful() {
                 self.promise(cx, from, ballot);
@@ -445,9 +453,12 @@ impl FragmentRound {
         self.enter(cx, ballot);
         // From now on this peer votes on the plan of this ballot.
         self.agreement.ballot = ballot;
+        // The coordinator has waited for the others in vain, and they contribute nothing to its
+        // plan.
         self.suspect(cx, !alive);
         let peers = self.scope.group.other_peers();
         let allowed = cx.deadlines.allow(Wait::Contributions, peers);
+        // A shard that is reduced again goes through both passes.
         let times = if self.scope.two_passes { 2 } else { 1 };
         self.wait_for_repair(cx, allowed * times);
         for (shard, plan) in (0u16..).zip(shards) {
@@ -479,6 +490,7 @@ impl FragmentRound {
                         self.reduction.duties.insert(shard, duty);
                     }
                     self.contribute(cx, shard);
+                    // Its basis may have come before this plan, and waits for it.
                     self.answer_basis(cx, shard);
                 }
             }
@@ -490,6 +502,7 @@ impl FragmentRound {
     fn is_coming(&self, version: &ShardVersion, holder: PeerId) -> bool {
         let owner = self.scope.group.index(holder);
         let lives = owner.is_some_and(|index| self.hopeful.has(index));
+        // A liar may never hand it out, and along a schedule it comes from another member.
         let trusted = !self.agreement.signs() && self.pipeline.is_none();
         version.owner == holder && version.attempt == Attempt::FIRST && lives && trusted
     }
@@ -499,6 +512,7 @@ impl FragmentRound {
     fn waits_for_results(&mut self) -> bool {
         let number = self.agreement.promised.number;
         let planned = !self.agreement.signs() && self.agreement.ballot.number == number;
+        // A second extension would wait for a dead member for ever.
         let first = self.agreement.extended < number;
         self.agreement.extended = number;
         planned && first && !self.orphaned()
@@ -566,6 +580,7 @@ impl FragmentRound {
 
     /// The coordinator found no majority.
     fn on_void(&mut self, cx: &mut Context, from: PeerId, ballot: Ballot) {
+        // An older coordinator knows less: this peer may already work on a later plan.
         let current = ballot.coordinator == from && ballot >= self.agreement.promised;
         if current && self.agreement.decided.is_none() && self.ending.is_none() {
             self.void(cx);
@@ -607,6 +622,7 @@ impl FragmentRound {
 
     /// Coordinates a ballot: asks the members that are still waited for to promise.
     fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
+        // Each promise calls this, and the members are asked once.
         if self.agreement.coordinates(ballot) {
             return;
         }
@@ -666,6 +682,7 @@ impl FragmentRound {
             cx.send(from, message);
             return Ok(());
         }
+        // It has promised a higher ballot itself, and may lead none below.
         if *ballot < self.agreement.promised {
             return Ok(());
         }
@@ -678,6 +695,7 @@ impl FragmentRound {
         let Some(coordination) = &mut self.agreement.coordination else {
             return;
         };
+        // A promise that comes after the plan changes nothing: members may have voted on it.
         if coordination.ballot != promise.ballot || coordination.planned {
             return;
         }

@@ -163,6 +163,8 @@ impl Forming {
         if self.ready.is_empty() && !self.dealt().any(may_come) {
             return Step::Alone;
         }
+        // Each wait gives up one that should have formed the cell: without a bound all would be
+        // tried.
         if self.expired > CELL_FORMING_WAITS_MAX {
             return Step::Alone;
         }
@@ -180,6 +182,7 @@ impl Forming {
 
     /// Waits for all mates again: most peers are behind.
     pub(super) fn wait_on(&mut self, cx: &mut Context) {
+        // Those that were left out as late are behind, so they may still come.
         self.out.clear();
         // Nothing follows before the deadline, unless one of them comes.
         (self.expired, self.succeeded) = (0, 1);
@@ -198,6 +201,7 @@ impl Forming {
         let not_ready = |peer: &PeerId| self.may_come(cx, *peer) && !self.ready.contains(peer);
         let late: Vec<PeerId> = self.dealt().filter(not_ready).collect();
         let first = self.first(cx);
+        // The first wait was for the late ones, so only now has the one that forms had its time.
         if late.is_empty() && self.expired > 1 && first != cx.me() {
             self.leave_out(first);
         }

@@ -189,6 +189,7 @@ impl CellsExchange {
         if let Some(cell) = &mut self.cell {
             cell.gone(cx, peer);
         }
+        // What it sent was for a cell with it; its next life sends other bytes.
         self.early.drop_of(cx, peer);
         self.early_ready.drop_of(peer);
     }
@@ -215,6 +216,7 @@ impl Exchange for CellsExchange {
         (self.outcome, self.alone, self.passed_by) = (None, false, None);
         let places = cx.rolls.roll.as_ref().map(|roll| roll.len());
         if let Some(dealing) = places.and_then(|places| cx.dealing(places)) {
+            // First, because the changes that are due now say who is dealt into the cell.
             self.news.turn(cx, &dealing);
         }
         self.note_down(cx);
@@ -314,6 +316,7 @@ impl Exchange for CellsExchange {
         self.early_ready.forget_until(cx.round);
         self.early
             .forget_the_round(cx, |slice| self.history.keeps(slice));
+        // Cells have no common result to catch up with, so a straggler skips the rounds it missed.
         cx.follow_the_others(BEHIND);
     }
 
@@ -361,6 +364,7 @@ impl CellsExchange {
         self.end_forming(cx, &[]);
         cx.timers.stop(Timer::Exchange);
         self.alone = true;
+        // Only rounds that others spend without it show that its roll may be old.
         self.alone_for += u32::from(self.passed_by.is_some());
         self.outcome = Some(match self.passed_by {
             Some(teller) if self.alone_for >= CELL_ALONE_ROUNDS => {
@@ -414,6 +418,7 @@ impl CellsExchange {
             .and_then(|at| Some((at, roll.place(at)?)));
         let soon = self.news.seat_of(from).cloned();
         let seat = match (soon, has) {
+            // It asks again because the answer was lost: a second place would stay empty.
             (Some(soon), _) => soon,
             (None, Some((place, held))) => RollSeat {
                 place: place as u32,
@@ -421,6 +426,7 @@ impl CellsExchange {
                 since: held.since,
             },
             (None, None) => {
+                // A place of one that is gone comes first, so that the roll does not grow for ever.
                 let place = self.vacant(cx).unwrap_or(self.news.free_place(&roll));
                 if place >= ROLL_PEERS_MAX {
                     return Ok(());

@@ -18,6 +18,7 @@ impl Center {
     pub(super) fn own(&mut self, cx: &mut Context, place: ShardKey) {
         let base = self.base(place);
         let held = self.shards.get(&place).map(|shard| shard.version);
+        // It owns a newer version, or this one, and keeps what it has taken in.
         if held.is_some_and(|version| version >= base) {
             return;
         }
@@ -54,6 +55,7 @@ impl Center {
             origin: cx.me(),
             attempt: Attempt(cx.life() & !COPY),
         };
+        // All workers that wait for one version get the same encoded bytes.
         let known = self.replies.contains_key(&slice);
         let reply = self.replies.entry(slice).or_default();
         reply.to.insert(to, (round, 0));
@@ -124,6 +126,7 @@ impl Center {
         let Some(reply) = self.replies.get_mut(&slice) else {
             return;
         };
+        // The bytes must stay while any push of them is under way.
         reply.open = reply.open.saturating_sub(1);
         let tries = match reply.to.get_mut(&to) {
             Some((_, tries)) if outcome == PushOutcome::Lost => {
@@ -188,6 +191,7 @@ impl Center {
             origin: cx.me(),
             attempt: Attempt(cx.life() | COPY),
         };
+        // Version zero is the anchor that all began with; elastic workers hold no center.
         if base == 0 || self.elastic || self.copies.contains_key(&slice) {
             return;
         }
@@ -232,6 +236,7 @@ impl Center {
         version: u64,
     ) {
         let wanted = self.shards.get_mut(&place).filter(|shard| {
+            // A worker cannot have pulled a version that far ahead of any owner.
             let near = shard.version == 0 || version <= shard.version.saturating_add(LEAP_MAX);
             let asked = shard.asked.is_some_and(|(asked, _)| asked == from);
             asked && near && version > shard.version
@@ -281,6 +286,8 @@ impl Center {
         let Some(shard) = self.shards.get_mut(&place) else {
             return Ok(());
         };
+        // It is pushed again because the answer was lost: to count it twice would move the center
+        // twice.
         if shard.is_old(&arrival) {
             self.answer_again(cx, place, arrival);
             return Ok(());
@@ -289,6 +296,7 @@ impl Center {
             return Ok(()); // it waits already
         }
         let most = at_once.clamp(WAITING_PER_SENDER_MAX, INBOX_SLICES_MAX);
+        // A bound for each sender, so that one cannot fill the buffer of all.
         if shard.waiting_of(from) >= most {
             return broke("too many contributions to one shard at once");
         }
@@ -335,6 +343,7 @@ impl Center {
         let Some(shard) = self.shards.get_mut(&place) else {
             return;
         };
+        // Noted when it is buffered: a repetition must not come in beside it.
         shard.note_taken(&arrival, |peer| cx.view.get(*peer).is_some());
         shard.buffer.push(arrival);
         if shard.buffer.len() >= usize::from(self.plan.buffer.max(1)) {
@@ -397,6 +406,7 @@ impl Center {
         };
         let version = shard.version;
         let due: Vec<Arrival> = shard.ahead.extract_if(.., |a| a.base <= version).collect();
+        // One is still further than this copy, so its sender has a newer one.
         let next = shard.ahead.first().map(|a| a.from);
         for arrival in due {
             self.take(cx, place, arrival);

@@ -95,6 +95,7 @@ impl Center {
     pub(super) fn owner(cx: &Context, shard: u16, not: &[PeerId]) -> Option<PeerId> {
         let live = cx.view.live().map(|(id, _)| id).chain([cx.me()]);
         let left = live.filter(|id| !not.contains(id));
+        // By the run and not by the round, so that an owner stays while it lives.
         left.max_by_key(|id| (rendezvous(&cx.plan.run, Round(0), shard as u8, *id), *id))
     }
 }
@@ -172,11 +173,13 @@ impl Shard {
     pub(super) fn is_old(&self, arrival: &Arrival) -> bool {
         let last = self.taken.get(&arrival.from);
         last.is_some_and(|(life, round)| {
+            // A peer that restarted counts its rounds again, so another life is never old.
             *life == arrival.slice.attempt && arrival.slice.round <= *round
         })
     }
 
     pub(super) fn note_taken(&mut self, arrival: &Arrival, known: impl Fn(&PeerId) -> bool) {
+        // Only past the bound: one that is away for a moment may push again what was taken in.
         if self.taken.len() > VIEW_PEERS_MAX {
             self.taken.retain(|peer, _| known(peer));
         }

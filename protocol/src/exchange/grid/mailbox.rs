@@ -39,6 +39,7 @@ impl GridExchange {
         let Some(seating) = open.cloned() else {
             return self.keep_early(cx, arrived);
         };
+        // Its sender has another anchor or roll: one of the two is to take the other's over.
         if tag != seating.tag() && tag != seating.column_tag {
             cx.order(Order::Release { slice });
             self.differs(cx, from, &seating);
@@ -59,6 +60,7 @@ impl GridExchange {
     fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Result<(), PeerError> {
         let Arrived { from, slice, .. } = early;
         if slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX {
+            // A further slice of a later round shows that its sender is ahead.
             if self.early.keep_slice(cx, early, EARLY_SLICES_MAX)? {
                 self.look_ahead(cx, from);
             }
@@ -83,6 +85,7 @@ impl GridExchange {
             return;
         };
         let mates = seating.roll.mates(seating.place);
+        // Only mates exchange with this peer, so only they can leave it alone.
         if state == seating.state || !mates.contains(&from) {
             return;
         }

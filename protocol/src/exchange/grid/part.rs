@@ -68,6 +68,7 @@ impl GridPart {
         let others = awaited.iter().copied().filter(|peer| *peer != cx.me());
         let allowed = cx.deadlines.allow_mates(Wait::Group, others);
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
+        // Nothing depends on a newcomer before it has had a round to catch up.
         let column = seating.is_settled(seating.place).then(|| {
             let members = seating.members(seating.column());
             let shape = seating.shape(&cx.plan, fragment, len);
@@ -134,6 +135,7 @@ impl GridPart {
     /// This peer has trained: its contribution lies in the Executor.
     pub(super) fn contribute(&mut self, cx: &mut Context, weight: f64) {
         self.weight = Some(weight);
+        // The results are here already, or it has trained nothing: its row need not wait.
         if self.is_complete() || weight <= 0.0 {
             self.row.awaited.remove(&cx.me());
             self.advance(cx);
@@ -253,6 +255,7 @@ impl GridPart {
             self.row.taken.extend(taken);
             return;
         }
+        // That column has ended, so the contribution would come too late.
         if self.results.columns.contains_key(&shard) {
             return;
         }
@@ -267,6 +270,7 @@ impl GridPart {
                 taken: cx.data.taken,
             };
             let of = self.seating.columns();
+            // The mean of this peer's row waits until these have left.
             self.row.sending.insert(shard);
             cx.push(owner, slice, SliceMeta { of, bytes, tag }, 1);
         }
@@ -296,6 +300,7 @@ impl GridPart {
     }
 
     pub(super) fn timeout(&mut self, cx: &mut Context) {
+        // The row goes on with what is here: one late member must not hold up all columns.
         if self.row.sum == Sum::Collecting && cx.now >= self.row.deadline {
             cx.waited_in(self.fragment, Wait::Group);
             let me = cx.me();
@@ -366,11 +371,13 @@ fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
 impl GridPart {
     fn sum_up(&mut self, cx: &mut Context) {
         cx.waited_in(self.fragment, Wait::Group);
+        // Without a contribution there is no mean, and an ended column takes none.
         if self.row.here.is_empty() || self.column_over() {
             self.pass(cx);
             return;
         }
         self.row.sum = Sum::Summing;
+        // One that comes while the Executor sums is not in it.
         self.row.summed = self.row.here.keys().copied().collect();
         let shard = self.mine();
         let of = self.seating.columns();
@@ -452,6 +459,7 @@ impl GridPart {
             }
             (Tag::RowMean { .. } | Tag::Mean { .. }, _) => match &mut self.column {
                 Some(column) if !column.round.over() => column.round.arrived(cx, arrived)?,
+                // A push that is repeated brings bytes that are kept for others.
                 Some(column) if column.round.holds(&slice) => {}
                 _ => {
                     cx.order(Order::Release { slice });
@@ -480,6 +488,7 @@ impl GridPart {
         }
         self.slices.insert(slice);
         let waited = cx.now.since(self.row.since);
+        // A late one counts as well, or a deadline that is too short would stay so.
         cx.deadlines.record(Wait::Group, from, waited);
         if self.row.sum == Sum::Collecting {
             self.row.awaited.remove(&from);
@@ -491,6 +500,7 @@ impl GridPart {
 
     pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let slice = end.slice;
+        // Delivered or not: what counts is that it no longer shares the link.
         if slice.part == Part::Contribution && self.row.sending.remove(&slice.shard) {
             self.feed(cx);
             self.advance(cx);
@@ -513,6 +523,7 @@ impl GridPart {
         };
         if let FragmentMessage::Tally(entries) = &message.body {
             let mut places = entries.iter().map(|entry| usize::from(entry.place));
+            // Otherwise a member could claim data in the name of peers of other rows.
             if !places.all(|place| self.seating.sums_for(from, place)) {
                 return broke("contributions that the sender does not sum");
             }

@@ -176,6 +176,7 @@ impl Rule for Gossip {
             slice,
             weight,
         };
+        // A repeated push must not bring its mass twice.
         let new = self.inbox.put(waiting, self.weights.len())?;
         // A slice of an earlier round is mixed too, but the partner still owes this round's.
         let due = |round| round <= slice.round;

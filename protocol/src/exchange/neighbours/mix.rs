@@ -222,6 +222,7 @@ impl<F: Default, E> Mixes<F, E> {
     /// An order to encode was answered: its fragment no longer waits for it.
     pub(super) fn take_encoding(&mut self, order: OrderId) -> Option<(SliceId, E)> {
         let taken = self.encodings.remove(&order)?;
+        // The round may be over since, and its next one waits for other slices.
         if let Some(mix) = self.of(taken.0) {
             mix.encoding = mix.encoding.saturating_sub(1);
         }
@@ -238,6 +239,7 @@ impl<F: Default, E> Mixes<F, E> {
         let waited = cx.now.since(self.began);
         let mix = self.get_mut(fragment);
         let awaited = mix.is_some_and(|mix| mix.expected.remove(&from));
+        // Slices that come unasked, or again, say nothing of how long a partner takes.
         if awaited {
             cx.deadlines.record(Wait::Partners, from, waited);
         }

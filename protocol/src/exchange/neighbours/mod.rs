@@ -163,6 +163,7 @@ impl<R: Rule> Neighbours<R> {
                 }
             }
         }
+        // Not the end of the round: own slices may be encoded, or a mix be under way.
         if !self.mixes.iter().any(|mix| self.rule.waits(mix)) {
             cx.waited(Wait::Partners);
             cx.timers.stop(Timer::Exchange);

@@ -21,6 +21,7 @@ pub(super) fn own(cx: &Context, fragment: FragmentId) -> SliceId {
 
 /// One of several slices of a fragment that this peer encodes in a round, one for each neighbour.
 pub(super) fn own_of_slot(cx: &Context, fragment: FragmentId, slot: usize) -> SliceId {
+    // A slot too large must not change the bits that tell lives apart.
     let slot = slot as u8 & ((1 << SLOT_BITS) - 1);
     SliceId {
         attempt: Attempt((cx.life() << SLOT_BITS) | slot),
@@ -31,6 +32,7 @@ pub(super) fn own_of_slot(cx: &Context, fragment: FragmentId, slot: usize) -> Sl
 /// Checks a slice of any neighbour: its own, a whole fragment, and one of the plan.
 pub(super) fn check(cx: &Context, arrived: &Arrived) -> Result<(), PeerError> {
     let slice = arrived.slice;
+    // Neighbours hand nothing on, and a weight belongs to the peer that sent it.
     if slice.origin != arrived.from {
         return broke("a neighbour's slice that its sender did not make");
     }
@@ -147,6 +149,7 @@ impl<N> SliceLedger<N> {
     /// Releases spare slices that neither a push nor the rule needs, in order.
     pub(super) fn release(&mut self, cx: &mut Context, reads: impl Fn(&SliceId) -> bool) {
         let pushes = &self.pushes;
+        // The least key of a slice: the first push from there on tells without a walk over all.
         let first = PeerId::from_bytes([0; 32]);
         let pushed = |slice: &SliceId| {
             let mut from = pushes.range((*slice, first)..);

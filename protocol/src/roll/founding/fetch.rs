@@ -45,6 +45,7 @@ impl Founding {
         }
         let mut tries = 0;
         if let Some(incoming) = self.incoming.as_mut().filter(|i| i.name() == name) {
+            // Pages are coming; another question would bring the same ones twice.
             if std::mem::take(&mut incoming.moves) {
                 return;
             }
@@ -77,6 +78,7 @@ impl Founding {
         let Some(incoming) = incoming.filter(|incoming| incoming.name().digest == roll) else {
             return;
         };
+        // It is not the next page, or of another run: what is here stays.
         if !incoming.takes(first, records, run) {
             return;
         }

@@ -74,6 +74,7 @@ pub(super) fn choose<V: Ord + Clone>(
     terms: Terms,
     claims: &SortedMap<usize, Claim<V>>,
 ) -> Option<Choice<V>> {
+    // Fewer promises could all be of members that have not seen what is decided.
     if claims.len() < terms.quorum {
         return None;
     }
@@ -253,6 +254,7 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
 
     /// What this member says with its promise of a ballot.
     fn claim(&self, ballot: u8) -> Claim<V> {
+        // One of this ballot or a later one cannot justify what this ballot proposes.
         let highest = self.highest.as_ref().filter(|c| c.ballot < ballot);
         Claim {
             zero: self.voted.get(&0).cloned(),
@@ -319,6 +321,7 @@ fn note<V: Ord + Clone, S>(
     let of_ballot = all.entry(ballot).or_default();
     of_ballot
         .entry(from)
+        // A second one is no vote but the proof of a lie, which is judged elsewhere.
         .or_insert_with(|| (value.clone(), signature));
 }
 

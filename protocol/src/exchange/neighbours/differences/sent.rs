@@ -103,6 +103,7 @@ impl Sending {
                         due.insert(number);
                     }
                 }
+                // Before the oldest go: a partner that lacks one gets it now or not at all.
                 self.push_due(cx, fragment, partners);
                 let oldest = number.saturating_sub(DIFFERENCES_KEPT - 1);
                 self.drop_before(cx, fragment, oldest);

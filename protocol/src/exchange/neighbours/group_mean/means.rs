@@ -140,6 +140,7 @@ impl Means {
             }
         }
         let waited = others.iter().copied();
+        // A suspected member is asked all the same: its part counts if it comes in time.
         let waited = waited.filter(|peer| !is_suspected(cx, *peer));
         let mean = Mean {
             stage: Stage::Gathering,
@@ -192,6 +193,7 @@ impl Means {
             tell_none(cx, key, &mut SortedSet::from([from]));
             return;
         };
+        // A second question means that a quarter of its wait is over and a part may be lost.
         let again = !mean.askers.insert(from);
         match mean.stage {
             Stage::Failed => tell_none(cx, key, &mut mean.askers),
@@ -277,6 +279,7 @@ impl Means {
         if !mean.awaited.is_empty() {
             return;
         }
+        // It was closed before any part came, this peer's own included.
         if mean.parts.is_empty() {
             mean.stage = Stage::Failed;
             tell_none(cx, key, &mut mean.askers);
@@ -307,6 +310,7 @@ impl Means {
         let keys: Vec<Key> = self.means.keys().copied().collect();
         for key in keys {
             if let Some(mean) = self.means.get_mut(&key) {
+                // Its part stays if it is here: parameters outlive their peer.
                 mean.awaited.remove(&peer);
                 mean.askers.remove(&peer);
             }
@@ -353,6 +357,7 @@ impl Means {
                 let bytes = *bytes;
                 Stage::Made { slice, bytes }
             }
+            // It is the encoding of a sum that failed, so of whatever the store had before.
             Done::Encoded { .. } => {
                 cx.order(Order::Release { slice });
                 Stage::Gathering
@@ -383,6 +388,7 @@ impl Means {
                 cx.accuse(slice.origin, format!("a slice that is bad: {reason}"));
                 parts.extract_if(.., |_, part| part == slice).collect()
             }
+            // The fault is not in one part, so summing them again would fail again.
             _ => std::mem::take(parts),
         };
         self.release_parts(cx, out);
@@ -406,6 +412,7 @@ impl Means {
         let Some(made) = self.made(key, to) else {
             return;
         };
+        // A member asks each quarter, sooner than a large mean arrives.
         if self.ledger.to(to).any(|(slice, _)| slice == made.slice) {
             return;
         }

@@ -63,6 +63,7 @@ impl Edges {
     pub(super) fn push_again(&mut self, cx: &mut Context) {
         let mut stuck = Vec::new();
         for ((fragment, peer), edge) in &mut self.all {
+            // A push that is under way may still arrive; a second one would only cost bytes.
             let due = edge.unheard.iter_mut().filter(|sent| !sent.under_way);
             let linked = is_linked(cx, *peer);
             for sent in due.filter(|_| linked) {
@@ -71,6 +72,7 @@ impl Edges {
             }
             let rounds = |sent: &Sent| cx.round.since(sent.slice.round);
             let old = |sent: &Sent| !sent.under_way && rounds(sent) > HISTORY_ROUNDS_MAX as u64;
+            // The other end has answered none of it for long, so it is in no session with this one.
             if !edge.mixing && edge.unheard.iter().any(old) {
                 stuck.push((*fragment, *peer));
             }
@@ -124,6 +126,7 @@ impl Edges {
                 // A missing half would leave the replicas of the two ends different for ever. Only
                 // a new session, which begins with the complete parameters, makes them equal again.
                 release(cx, [slice]);
+                // The next session must have a number that the other end has not used.
                 edge.above = edge.above.max(session);
                 if !edge.mixing && !edge.closing {
                     self.restart(cx, key);
@@ -137,6 +140,7 @@ impl Edges {
     pub(super) fn encoded(&mut self, cx: &mut Context, encoded: &Encoded<'_, Begun>) {
         let (slice, begun, bytes) = (encoded.slice, encoded.note, encoded.bytes());
         let edge = self.all.get_mut(&(slice.fragment, begun.peer));
+        // An order of a session that ended meanwhile names a half that no one waits for.
         let edge = edge.filter(|edge| edge.half == Half::Encoding(encoded.order));
         match (edge, bytes) {
             (Some(edge), Some(bytes)) if edge.session == begun.session => {

@@ -54,6 +54,7 @@ impl Published {
             // It goes with the last answer that needs it.
             self.ledger.spare(old);
         }
+        // Before the questions: none of them may choose what goes now.
         self.forget_the_oldest(slice);
         self.ledger.release(cx, |_| false);
         for (peer, question) in std::mem::take(&mut self.waiting) {
@@ -95,6 +96,7 @@ impl Published {
 
     /// The iterates that answer a question of a round; `None` where they are yet to be published.
     fn chosen(&self, cx: &Context, round: Round) -> Option<Vec<(SliceId, u64)>> {
+        // An answer is of one round, so it waits until every fragment is published.
         if self.iterates.len() < cx.plan.fragments.len() {
             return None;
         }
@@ -127,11 +129,14 @@ impl Published {
         if under_way == Some(round) {
             return; // it asks once more, and its answer is on the way
         }
+        // One answer at a time to each peer: a slow link must not carry answers to rounds that are
+        // over.
         let chosen = self.chosen(cx, round).filter(|_| under_way.is_none());
         let Some(chosen) = chosen else {
             self.waiting.insert(peer, Question { round, taken });
             return;
         };
+        // It has mixed these: pushing them again would cost bytes and count one iterate twice.
         if chosen.iter().all(|(slice, _)| Some(slice.round) <= taken) {
             cx.send(peer, PullMessage::Unchanged { round });
             return;
@@ -156,6 +161,7 @@ impl Published {
             return;
         }
         self.ledger.release(cx, |_| false);
+        // Its question waits for all fragments of the answer before.
         let busy = self.ledger.to(to).next().is_some();
         if !busy && let Some(question) = self.waiting.remove(&to) {
             self.asked(cx, to, question.round, question.taken);

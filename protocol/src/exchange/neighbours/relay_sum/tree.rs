@@ -52,6 +52,7 @@ impl Tree {
         let others = cx.view.greeted().filter(|(_, remote)| remote.ready);
         let members = Ranks::among(cx.me(), others.map(|(id, _)| id));
         let same = old.as_ref().is_some_and(|old| old.members == members);
+        // A shape depends on the number of peers alone, and making one takes time.
         let kept = old.filter(|old| old.members.count() == members.count());
         let shape = kept.map_or_else(
             || SpanningTree::of(topology, members.count()),
