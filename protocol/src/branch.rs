@@ -42,7 +42,6 @@ impl Branch {
         newest.map_or(Round(0), |base| base.round)
     }
 
-    /// Checks counts and ranges.
     pub(crate) fn check(&self) -> Result<(), WireError> {
         let members = usize::from(self.members);
         ok((1..=GROUP_MEMBERS_MAX).contains(&members), "branch.members")?;
@@ -62,7 +61,6 @@ pub struct KeptSplit {
 }
 
 impl KeptSplit {
-    /// Checks counts and ranges.
     pub(crate) fn check(&self) -> Result<(), WireError> {
         ok(self.missing.len() <= VIEW_PEERS_MAX, "split.missing")?;
         weight(self.heaviest)?;

@@ -228,7 +228,6 @@ impl ExchangeKind {
         owners.min(len).max(1)
     }
 
-    /// Checks the numbers that it carries.
     pub(crate) fn check(self) -> Result<(), KindError> {
         match self {
             Self::Server(server) if server.owners == 0 => Err(KindError::Owners),

@@ -88,7 +88,6 @@ pub(crate) fn median(mut said: Vec<(Loss, f64)>) -> Option<Loss> {
 pub struct Losses {
     /// F_0: that of the first round with a result.
     first: Option<Loss>,
-    /// That of the last round with a result.
     last: Option<Loss>,
     /// H of the interval, once it is not that of the first.
     steps: Option<u32>,
@@ -100,8 +99,7 @@ impl Losses {
         self.last
     }
 
-    /// The inner steps of the round, given those of the first and the fewest and the most that a round may
-    /// have.
+    /// The inner steps of the round, given those of the first, and the fewest and the most.
     pub(crate) fn steps(&self, first: u32, (least, most): (u32, u32)) -> u32 {
         let least = least.max(1);
         self.steps

@@ -219,6 +219,15 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// The slices whose bytes it needs.
+    pub(crate) fn slices(&self) -> Vec<SliceId> {
+        match self {
+            Self::Apply(aggregates) | Self::Merge(aggregates) => aggregates.clone(),
+            Self::Gather(inputs) => inputs.iter().map(|(slice, _)| *slice).collect(),
+            Self::Void => Vec::new(),
+        }
+    }
+
     const fn name(&self) -> &'static str {
         match self {
             Self::Apply(_) => "apply",

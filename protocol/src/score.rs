@@ -118,7 +118,6 @@ impl<'de> Deserialize<'de> for Score {
 pub struct Scores(Vec<Option<Score>>);
 
 impl Scores {
-    /// For a group of this many members.
     pub(crate) fn of(members: usize, said: &SortedMap<usize, Score>) -> Self {
         Self(
             (0..members)
@@ -138,7 +137,6 @@ impl Scores {
         said.filter(|said| said.0.len() == members)
     }
 
-    /// The score of a member's contribution.
     pub(crate) fn about(&self, index: usize) -> Option<Score> {
         self.0.get(index).copied().flatten()
     }
@@ -172,7 +170,6 @@ pub(crate) fn median(mut said: Vec<Score>) -> Option<Score> {
 struct Rating {
     /// In [`FINER`] parts of a score's unit.
     value: i64,
-    /// The last round with a score.
     seen: Round,
 }
 
@@ -192,8 +189,7 @@ impl Ratings {
         self.0.keys().copied()
     }
 
-    /// The rating after a round with this score: `r' = m r + (1 - m) s` with the memory m, rounded towards
-    /// zero in parts of a score.
+    /// The rating after a round: `m r + (1 - m) s` with memory m, rounded towards zero.
     fn after(&self, scoring: Scoring, peer: PeerId, score: Score) -> i64 {
         let before = self.0.get(&peer).map_or(0, |rating| rating.value);
         let memory = i64::from(scoring.memory);
@@ -223,8 +219,7 @@ impl Ratings {
         Verdict { admitted, scores }
     }
 
-    /// A round is over in which these scores were agreed on. Beyond [`RATINGS_MAX`] peers, those that were scored
-    /// longest ago are forgotten.
+    /// A round agreed on these scores. Beyond [`RATINGS_MAX`] the longest unscored are forgotten.
     pub(crate) fn note(&mut self, round: Round, scoring: Scoring, scores: &[(PeerId, Score)]) {
         for (peer, score) in scores {
             let value = self.after(scoring, *peer, *score);

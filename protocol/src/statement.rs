@@ -40,7 +40,6 @@ pub(crate) struct Place {
 }
 
 impl Statement {
-    /// The bytes that are signed.
     pub(crate) fn bytes(&self, run: &RunId) -> Vec<u8> {
         canonical(&(PREFIX, run, self))
     }

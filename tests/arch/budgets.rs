@@ -39,13 +39,17 @@ const IMPL_FILES_MAX: usize = 5;
 
 /// Modes of the agreement, by a word that names each, and the production files that have the word.
 const MODES: [(&str, &[&str], usize); 7] = [
-    ("liars", &["liars"], 25),
+    ("liars", &["liars"], 8),
     ("scoring", &["scoring", "Scoring"], 11),
-    ("merges", &["merges", "mergeable", "Merge", "merging"], 25),
+    ("merges", &["merges", "mergeable", "Merge", "merging"], 17),
     ("two passes", &["passes", "Passes", "second_pass"], 6),
     ("ladder", &["ladder", "Ladder"], 11),
     ("pipeline", &["pipeline", "Pipeline"], 7),
-    ("grid", &["within", "mates", "Grid"], 60),
+    (
+        "grid",
+        &["in_column", "ColumnShard", "GridColumn", "mates", "Grid", "GridMessage"],
+        22,
+    ),
 ];
 
 /// The production files of a crate, with their text.

@@ -196,7 +196,6 @@ async fn in_time<T>(
     timeout(wait, step).await.map_err(silent)
 }
 
-/// The file with the address.
 pub(crate) const ADDRESS_FILE: &str = "http.addr";
 
 /// Why there is no address.

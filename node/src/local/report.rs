@@ -97,7 +97,7 @@ impl LocalReport {
                 .flat_map(Member::faults)
                 .chain(kills)
                 .collect(),
-            merges: swarm.split.merges.clone(),
+            merges: swarm.split.entries.clone(),
             leaks: None,
             stranger: None,
             story: Vec::new(),

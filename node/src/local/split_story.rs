@@ -9,7 +9,7 @@ pub(super) struct SplitStory {
     split: bool,
     healed: bool,
     /// Merges of its sides, in the words of the daemon that told first.
-    pub(super) merges: Vec<MergeEntry>,
+    pub(super) entries: Vec<MergeEntry>,
 }
 
 impl SplitStory {
@@ -18,7 +18,7 @@ impl SplitStory {
             sides,
             split: false,
             healed: false,
-            merges: Vec::new(),
+            entries: Vec::new(),
         }
     }
 
@@ -40,11 +40,11 @@ impl SplitStory {
 
     /// A daemon says that sides were merged. Returns what there is to say, the first time.
     pub(super) fn merged(&mut self, round: u64, sides: Vec<(u16, f64)>) -> Option<String> {
-        if self.merges.iter().any(|merge| merge.round == round) {
+        if self.entries.iter().any(|merge| merge.round == round) {
             return None;
         }
         let text = merged(round, &sides);
-        self.merges.push(MergeEntry { round, sides });
+        self.entries.push(MergeEntry { round, sides });
         Some(text)
     }
 }

@@ -6,8 +6,7 @@ use crate::limits::{
     ABSENCE_MAX, ABSENCE_ROUNDS_MAX, AWAY_ROUNDS_MAX, CHANCE_ROUNDS, RETURN_ROUNDS,
 };
 
-/// Decided rounds among the last 16 that it may miss before they go on without it, one after the other or
-/// not.
+/// Decided rounds of the last 16 that it may miss, in a row or not, before they go on without it.
 const ABSENCE_MISSED_MAX: u32 = 9;
 
 /// A peer's absences from recent rounds, and how often they cost it its seat.
@@ -23,41 +22,38 @@ pub(crate) struct Absence {
 }
 
 impl Absence {
-    /// Rounds go on without the peer.
     pub(crate) fn is_away(&self, round: Round) -> bool {
         self.away.is_some_and(|(back, _)| round < back)
     }
 
-    /// The peer is without a seat and has another chance in this round.
     pub(crate) fn has_a_chance(&self, round: Round) -> bool {
         self.away.is_some_and(|(back, _)| round >= back)
     }
 
-    /// The peer's chance ends with this round.
     fn is_over(&self, round: Round) -> bool {
         let last = |back: Round| round.since(back) + 1 >= CHANCE_ROUNDS;
         self.away
             .is_some_and(|(back, _)| round >= back && last(back))
     }
 
-    /// A round was decided without the peer, which may not have been ready. Gives the round of the next
-    /// chance, if this one is over.
+    /// A round was decided without the peer. Gives the round of the next chance, if this one ends.
     pub(crate) fn pass(&mut self, round: Round) -> Option<Round> {
         self.is_over(round).then(|| self.lose(round))
     }
 
-    /// A round was decided in which the peer should have taken part. Gives the round in which it is
-    /// given another chance, if this was one absence too many: in a row, or, where a `share` of the rounds is
-    /// asked for, among the last ones.
+    /// A round was decided in which the peer should have come. Gives the round of its next chance,
+    /// if it missed too many: in a row, or, where a `share` is asked for, of the last ones.
     pub(crate) fn note(&mut self, round: Round, came: bool, share: bool) -> Option<Round> {
         match (&mut self.away, came) {
             (None, true) => self.missed <<= 1,
             (Some((_, contributions)), true) => {
                 *contributions += 1;
                 if *contributions >= RETURN_ROUNDS {
+                    // It has contributed often enough to be one of those that are waited for.
                     (self.away, self.missed) = (None, 0);
                 }
             }
+            // It is not waited for, so not coming is no absence.
             (Some((back, _)), false) if round < *back => {}
             (_, false) => {
                 self.missed = self.missed << 1 | 1;

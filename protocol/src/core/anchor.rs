@@ -20,7 +20,6 @@ impl Anchor {
         }
     }
 
-    /// A fragment is applied in a round, or stays unchanged.
     pub(crate) fn apply(&mut self, round: Round, fragment: FragmentId, digest: Digest) {
         let Some(slot) = self.digests.get_mut(usize::from(fragment.0)) else {
             return;
@@ -34,7 +33,6 @@ impl Anchor {
         }
     }
 
-    /// A round has changed this fragment.
     pub(crate) fn has_changed(&self, round: Round, fragment: FragmentId) -> bool {
         self.changed.0 == round && self.changed.1.contains_key(&fragment)
     }

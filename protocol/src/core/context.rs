@@ -115,19 +115,13 @@ impl Context {
         let place = roll
             .as_ref()
             .and_then(|roll| Some((roll, roll.place_of(self.me())?)));
-        let mates = place.map(|(roll, place)| match self.dealing(roll.len()) {
-            Some(dealing) => roll.cell_mates(place, &dealing),
-            None => roll.mates(place),
-        });
-        let mates = mates.unwrap_or_default();
+        let linked = place.map(|(roll, place)| roll.linked(place, self.dealing(roll.len())));
         // A new mate is dialled at once, whenever its last link ended.
-        for mate in mates.difference(&self.rolls.mates) {
-            if let Some(remote) = self.view.get_mut(*mate) {
+        for mate in self.rolls.hold(roll, linked.unwrap_or_default()) {
+            if let Some(remote) = self.view.get_mut(mate) {
                 remote.contact.dial_at = None;
             }
         }
-        self.rolls.mates = Arc::new(mates);
-        self.rolls.roll = roll;
     }
 
     /// A decided fragment is applied: its anchor has this hash. A part of the round's note may come with it.
@@ -149,14 +143,12 @@ impl Context {
         }
     }
 
-    /// One hash over what members of a round have in common beside the roll: the anchor, the owner's rules,
-    /// and the ledger of the data, where there are any.
+    /// One hash over what members have in common beside the roll: anchor, rules, ledger.
     pub(crate) fn shared(&self) -> Digest {
         let ledger = &self.data.ledger;
         joint(self.start(), (!ledger.is_empty()).then(|| ledger.digest()))
     }
 
-    /// What this peer tells others of its branch.
     pub(crate) fn branch(&self) -> Option<Branch> {
         // Asked after every message.
         let merges = self.plan.merges();
@@ -168,11 +160,18 @@ impl Context {
     /// merged, only peers that have not begun yet compare what they hold.
     pub(crate) fn branch_for(&self, peer: PeerId) -> Option<Branch> {
         let split = &self.view.split;
-        match (split.is_restored(), self.plan.merges()) {
-            (false, _) => self.branch(),
-            (true, true) => self.branch().filter(|_| split.misses(peer)),
-            (true, false) => split.branch(),
+        let unmerged = self.unmerged_branch();
+        match split.is_restored() {
+            true if unmerged.is_some() => unmerged,
+            true => self.branch().filter(|_| split.misses(peer)),
+            false => self.branch(),
         }
+    }
+
+    /// The branch of a peer whose side is merged with no other.
+    pub(crate) fn unmerged_branch(&self) -> Option<Branch> {
+        let branch = self.view.split.branch();
+        branch.filter(|_| !self.plan.merges())
     }
 
     /// What a peer says of its branch, or what this peer knows of its own, has changed.
@@ -182,7 +181,6 @@ impl Context {
         }
     }
 
-    /// Queues an output.
     pub(crate) fn put(&mut self, output: Output) {
         assert!(
             self.outbox.outputs.len() < OUTPUTS_MAX,
@@ -219,6 +217,7 @@ impl Context {
     /// than the first deadline allows: they get more time.
     pub(crate) fn overdue(&mut self, wait: Wait, peers: impl IntoIterator<Item = PeerId>) {
         for peer in peers {
+            // One that has left was not slow, and more time would not bring it back.
             if self.view.takes_part(peer) {
                 self.deadlines.too_short(wait, peer);
             }
@@ -230,6 +229,7 @@ impl Context {
     pub(crate) fn follow_the_others(&mut self, behind: u64) {
         let others = self.view.median_round();
         if others.since(self.round) > behind {
+            // One before theirs: the round that now ends is counted after this.
             self.round = Round(others.0 - 1);
         }
     }
@@ -256,24 +256,21 @@ impl Context {
         id
     }
 
-    /// A peer broke a rule, though not with the input that is being handled: it is judged when
-    /// that has been done.
+    /// A peer broke a rule, but not with the present input: it is judged after that.
     pub(crate) fn accuse(&mut self, peer: PeerId, what: String) {
         if peer != self.config.me && self.outbox.blamed.accused.len() < ACCUSED_MAX {
             self.outbox.blamed.accused.push((peer, what));
         }
     }
 
-    /// What a peer said to this one proves that it lies, though not to others: it is cut off once the
-    /// input that is being handled has been.
+    /// A peer lies, as this one can tell and others cannot: it is cut off after the present input.
     pub(crate) fn convict(&mut self, peer: PeerId, what: String) {
         if peer != self.config.me && self.outbox.blamed.convicted.len() < ACCUSED_MAX {
             self.outbox.blamed.convicted.push((peer, what, None));
         }
     }
 
-    /// Signed statements prove to everyone that their peer lies: as [`Context::convict`], and the
-    /// proof is passed on.
+    /// Signed statements prove that their peer lies: as [`Context::convict`], with the proof.
     pub(crate) fn prove(&mut self, proof: Proof) {
         let (peer, what) = (proof.by(), proof.what());
         if peer != self.config.me && self.outbox.blamed.convicted.len() < ACCUSED_MAX {
@@ -324,8 +321,7 @@ impl Context {
         }
     }
 
-    /// Starts the clock of a wait (once, until it ends) and returns its deadline, which is never in
-    /// the past: a call after the deadline extends it.
+    /// Starts the clock of a wait, once; its deadline is never in the past, and grows if it was.
     pub(crate) fn wait(&mut self, wait: Wait, allowed: Duration) -> Time {
         self.wait_in(FragmentId(0), wait, allowed)
     }
@@ -392,8 +388,7 @@ impl Context {
         self.directed.configured().1.is_agreed()
     }
 
-    /// Members claim a number with their contributions: their losses or waits, for the pace, or waits for
-    /// the codec.
+    /// Members claim a number with their contributions, for the pace or for the codec.
     pub(crate) fn says_losses(&self) -> bool {
         self.follows_losses() || self.plan.chooses_codecs()
     }
@@ -415,7 +410,6 @@ impl Context {
 
 /// Pushes that begin in their turn, and what a peer learns of links when pushes end.
 impl Context {
-    /// Queues a push that begins in its turn.
     pub(crate) fn push_in_turn(
         &mut self,
         turn: SendTurn,
@@ -466,7 +460,6 @@ impl Context {
         self.outbox.sends.take(of);
     }
 
-    /// What the proposer of a group of these members says of their links.
     pub(crate) fn propose_links(&mut self, members: &[PeerId]) -> Option<AgreedLinks> {
         let links = self.plan.schedule.link_plan();
         let links = links.filter(|_| self.plan.names_links())?;

@@ -8,12 +8,10 @@ use crate::sorted::SortedMap;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-/// Deviations above the median that are still waited for. For a normal distribution the MAD is
-/// 0.67 sigma, so this is about five sigma.
+/// Deviations above the median that are waited for: about five sigma of a normal distribution.
 const DEVIATIONS: u32 = 8;
 
-/// The least deviation, as a share of the median: otherwise a peer that always takes the same time
-/// would just miss a deadline that equals it.
+/// The least deviation, as a share of the median: one that never varies is in time, too.
 const LEAST_DEVIATION: u32 = 32;
 
 /// How many median latenesses to wait for late peers.
@@ -30,8 +28,7 @@ const IN_TIME_MAX: i8 = 4;
 struct Samples {
     /// Nanoseconds: a peer of a grid keeps samples of hundreds of others.
     last: VecDeque<u64>,
-    /// Waits that had what they were for, less those of void exchanges that had not, up to
-    /// [`IN_TIME_MAX`].
+    /// Waits that ended well, less void exchanges that did not, up to [`IN_TIME_MAX`].
     in_time: i8,
     /// Something was measured since nothing was known.
     measured: bool,
@@ -57,6 +54,7 @@ impl Samples {
         }
         let median = median(self.durations().collect());
         let mad = median_of_deviations(self.durations(), median);
+        // One that always takes the same time would have no margin, and the first delay is a miss.
         let mad = mad.max(median / LEAST_DEVIATION);
         Some(median + mad * DEVIATIONS)
     }
@@ -93,7 +91,9 @@ impl Deadlines {
     /// Notes how long this peer waited for another one.
     pub(crate) fn record(&mut self, wait: Wait, peer: PeerId, waited: Duration) {
         let known = self.samples.contains_key(&(wait, peer));
+        // Identities cost nothing: without a bound, passing peers could fill the memory.
         if known || self.samples.len() < DEADLINES_MAX {
+            // By what was allowed before this wait, which it is about to change.
             let in_time = waited <= self.allow(wait, [peer]);
             let samples = self.samples.entry((wait, peer)).or_default();
             samples.add(waited);
@@ -117,6 +117,7 @@ impl Deadlines {
         let samples = self.samples.entry((wait, peer)).or_default();
         samples.in_time -= 1;
         if samples.in_time < 0 {
+            // What was measured before is of waits that were too short to see the end.
             samples.last.clear();
             (0..SAMPLES_MIN).for_each(|_| samples.add(longer));
             samples.in_time = 0;
@@ -137,7 +138,6 @@ impl Deadlines {
             .clamp(self.plan.floor, self.plan.ceiling)
     }
 
-    /// The samples of all peers that were ever measured in a role.
     fn of_measured(&self, wait: Wait) -> impl Iterator<Item = &Samples> {
         let of_wait = self.samples.iter().filter(move |((w, _), _)| *w == wait);
         of_wait
@@ -215,7 +215,6 @@ impl Deadlines {
         self.plan.ceiling
     }
 
-    /// Forgets a peer.
     pub(crate) fn forget(&mut self, peer: PeerId) {
         self.samples.retain(|(_, p), _| *p != peer);
     }

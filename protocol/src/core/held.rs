@@ -51,8 +51,7 @@ pub struct PeerConfig {
 pub(crate) struct ThisLife {
     /// Tells it from earlier ones. Statements of an earlier life count in no group of this one.
     pub(crate) session: u64,
-    /// Set from the takeover of others' rounds until this peer is in a group: it may not
-    /// know all peers yet.
+    /// Set until this peer is in a group: it may not know all peers yet.
     pub(crate) newcomer: bool,
     /// The last round that this peer's contribution could not be made for.
     pub(crate) failed_in: Option<Round>,
@@ -70,13 +69,39 @@ pub(crate) struct Rolls {
     /// Those that other peers of this process hold.
     pub(crate) shared: SharedRolls,
     /// The peers of this one's row and column, or of its cells.
-    pub(crate) mates: Arc<SortedSet<PeerId>>,
+    mates: Arc<SortedSet<PeerId>>,
 }
 
 impl Rolls {
+    /// This roll is in force, in which this peer has these mates; returns those that are new.
+    pub(crate) fn hold(
+        &mut self,
+        roll: Option<Arc<Roll>>,
+        mates: SortedSet<PeerId>,
+    ) -> Vec<PeerId> {
+        let fresh = mates.difference(&self.mates).copied().collect();
+        (self.roll, self.mates) = (roll, Arc::new(mates));
+        fresh
+    }
+
+    /// A peer of this one's row, column or cells.
+    pub(crate) fn is_mate(&self, peer: PeerId) -> bool {
+        self.mates.contains(&peer)
+    }
+
+    pub(crate) fn mates(&self) -> impl Iterator<Item = PeerId> {
+        self.mates.iter().copied()
+    }
+
+    /// All of them, to go through while the rest of the context changes.
+    pub(crate) fn all_mates(&self) -> Arc<SortedSet<PeerId>> {
+        self.mates.clone()
+    }
+
     /// What the round's note says, if the round has one. All peers have the same bytes, so a note that cannot
     /// be read changes nothing at any of them.
     pub(crate) fn take_note(&mut self) -> Option<RoundNote> {
+        // Taken, so that no later round reads it again.
         let note = std::mem::take(&mut self.note);
         (!note.is_empty()).then(|| RoundNote::from_bytes(&note).unwrap_or_default())
     }
@@ -105,16 +130,13 @@ pub(crate) struct Data {
 pub(crate) struct Directed {
     /// Hash of the plan without changes, which peers compare.
     pub(crate) plan_hash: PlanHash,
-    /// Rounds, budget and pace of that plan.
     pub(super) first: (u64, StepBudget, Pace),
-    /// All directives that count.
     pub(crate) all: Directives,
     /// The changes in force in the peer's round: they stay the same within a round.
     pub(crate) in_force: InForce,
 }
 
 impl Directed {
-    /// No directives, of this plan.
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             plan_hash: plan.hash(),
@@ -124,7 +146,6 @@ impl Directed {
         }
     }
 
-    /// The budget and the pace of the plan without changes.
     pub(crate) const fn configured(&self) -> (StepBudget, Pace) {
         let (_, budget, pace) = self.first;
         (budget, pace)

@@ -54,19 +54,18 @@ impl Links {
         self.every > 0
     }
 
-    /// A push begins.
     pub(crate) fn push(&mut self, now: Time, to: PeerId, slice: SliceId, bytes: u64) {
         if self.is_used() {
             self.pushes.insert((to, slice), (now, bytes));
         }
     }
 
-    /// A push ended.
     pub(crate) fn pushed(&mut self, now: Time, to: PeerId, slice: SliceId, outcome: PushOutcome) {
         let Some((began, bytes)) = self.pushes.remove(&(to, slice)) else {
             return;
         };
         let room = self.measured.contains_key(&to) || self.measured.len() < VIEW_PEERS_MAX;
+        // A push that failed says nothing of how fast the link is.
         if outcome != PushOutcome::Delivered || !room {
             return;
         }

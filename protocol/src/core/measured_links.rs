@@ -97,14 +97,12 @@ impl MeasuredLinks {
         self.every > 0
     }
 
-    /// A push begins.
     pub(crate) fn push(&mut self, now: Time, to: PeerId, slice: SliceId, bytes: u64) {
         if self.is_used() {
             self.under_way.begin(now, (to, slice), bytes);
         }
     }
 
-    /// A push ended.
     pub(crate) fn pushed(&mut self, now: Time, to: PeerId, slice: SliceId, outcome: PushOutcome) {
         if !self.is_used() {
             return;
@@ -116,6 +114,7 @@ impl MeasuredLinks {
         };
         let epoch = self.epoch.unwrap_or(0);
         let (of, last) = self.last.entry(to).or_default();
+        // Rates of an earlier epoch may be those of another line.
         if *of != epoch {
             (*of, *last) = (epoch, VecDeque::new());
         }
@@ -160,7 +159,6 @@ impl MeasuredLinks {
         })
     }
 
-    /// A peer tells the rates of its links.
     pub(crate) fn hear(&mut self, from: PeerId, told: &Rates) {
         if self.told.contains_key(&from) || self.told.len() < VIEW_PEERS_MAX {
             self.told.insert(from, told.rates.iter().copied().collect());

@@ -222,6 +222,7 @@ impl Context {
     /// Takes over roll, ledger and notes of a state.
     pub(crate) fn take_replicated(&mut self, bytes: &[u8]) {
         let all = decode_limited::<Replicated, SHARED_BYTES_MAX>(bytes).unwrap_or_default();
+        // The state replaces what this peer trained, so none of its blocks are in the parameters.
         self.data.mine.drop_training(Round(u64::MAX));
         self.adopt(&all.roll, &all.ledger);
     }
@@ -240,8 +241,7 @@ impl Context {
         self.data.ledger = Ledger::from_bytes(&ledger).unwrap_or_default();
     }
 
-    /// A round is over: its notes are in force in the one that begins. Returns whether waits that were measured
-    /// before say nothing of the rounds to come.
+    /// A round is over: its notes come into force. Returns whether waits measured before are void.
     pub(crate) fn settle_notes(&mut self, over: Round, merged: bool, said: Option<Loss>) -> bool {
         let paced = self.kept(&self.data.losses).is_some();
         let chooses = self.kept(&self.data.chosen).is_some();
@@ -324,6 +324,8 @@ impl Context {
         let me = self.me();
         let is_in = |peers: &[(PeerId, Taken)]| peers.iter().any(|(peer, _)| *peer == me);
         let goes_on = matches!(counted, Counted::Of(peers) if is_in(peers));
+        // Blocks that are in no contribution are trained again, by the peer that they are dealt to
+        // next.
         if !goes_on && !kept {
             self.data.mine.drop_training(over);
         }
@@ -339,8 +341,7 @@ impl Context {
         Turn::with(&self.plan, over, |turn| ledger.settle(counted, turn));
     }
 
-    /// The round is over: its decision about the roll comes into force.
-    /// True if the roll changes.
+    /// A round's decision about the roll comes into force; true if the roll changes.
     pub(crate) fn turn_roll(&mut self, change: &RollChange) -> bool {
         let Some(roll) = self.rolls.roll.as_ref().filter(|_| !change.is_empty()) else {
             return false;

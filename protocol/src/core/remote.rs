@@ -41,8 +41,7 @@ pub struct Remote {
 /// How well a remote has done its part.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conduct {
-    /// The round in which it is waited for next, and the number of rounds until the time after
-    /// that.
+    /// The round in which it is waited for next, and the rounds until the time after.
     pub(crate) trial: Option<(Round, u64)>,
     /// Rounds without a contribution of it.
     pub(crate) absence: Absence,
@@ -55,11 +54,9 @@ pub(crate) struct Contact {
     pub(crate) observes: bool,
     /// Set once this peer cut it off on this link: its slices are rejected.
     pub(crate) refused: bool,
-    /// Its newest peer record.
     pub(crate) record: Option<PeerRecord>,
     /// When this peer last greeted it.
     pub(crate) hello_at: Option<Time>,
-    /// Failed dials of its record.
     pub(crate) dials: u32,
     /// When it is dialled next.
     pub(crate) dial_at: Option<Time>,
@@ -69,8 +66,7 @@ pub(crate) struct Contact {
     pub(crate) clock: Option<i64>,
     /// Set once its wrong clock was reported.
     pub(crate) clock_told: bool,
-    /// Set if their last link was one too many for one of the two: it is not dialled only for the sake of
-    /// a link.
+    /// Set if their last link was one too many: it is not dialled for the sake of a link.
     pub(crate) spared: bool,
     /// Set once it said goodbye because it leaves.
     pub(crate) left: bool,
@@ -79,8 +75,7 @@ pub(crate) struct Contact {
     /// Since when its link is gone, if it was in groups with this peer until then, or this peer knows no result, and it
     /// said no goodbye.
     pub(crate) lost: Option<Time>,
-    /// Set while its branch is another one than this peer's and is to be merged with it: until then
-    /// the two take part in different rounds.
+    /// Set while its branch is to be merged with this one: until then their rounds differ.
     pub(crate) apart: bool,
 }
 

@@ -21,12 +21,10 @@ const SEAT_AGE_MAX: u64 = 64;
 pub(crate) struct Seats {
     /// Oldest first; at most [`SEAT_ROUNDS`].
     rounds: VecDeque<(Round, SortedSet<PeerId>)>,
-    /// When the last of them was noted.
     noted: Time,
 }
 
 impl Seats {
-    /// A round has a result with these contributors.
     pub(crate) fn note(&mut self, now: Time, round: Round, contributors: SortedSet<PeerId>) {
         if self.rounds.back().is_some_and(|(last, _)| *last >= round) {
             return;
@@ -38,8 +36,7 @@ impl Seats {
         self.noted = now;
     }
 
-    /// The contributors of the last rounds before this one; none where this peer has seen no result for so
-    /// long that it cannot know.
+    /// The contributors of the last rounds; none where the last result is too long ago to know.
     pub(crate) fn of(&self, round: Round) -> SortedSet<PeerId> {
         let recent = self
             .rounds

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SendTurn {
     pub(crate) round: Round,
-    /// How soon the fragment is needed.
     pub(crate) needed: u8,
     pub(crate) fragment: FragmentId,
     /// Its place among its sender's sends of the fragment.
@@ -40,12 +39,10 @@ pub(crate) struct Sends {
 }
 
 impl Sends {
-    /// A send is to begin in its turn.
     pub(crate) fn add(&mut self, turn: SendTurn, to: PeerId, slice: SliceId, send: Waiting) {
         self.waiting.insert((turn, to, slice), send);
     }
 
-    /// A push ended.
     pub(crate) fn ended(&mut self, to: PeerId, slice: SliceId) {
         self.under_way.remove(&(to, slice));
     }

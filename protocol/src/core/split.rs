@@ -41,7 +41,6 @@ pub(crate) struct Split {
     bases: [Option<Base>; BRANCH_BASES],
     /// Peers that were in the group at the base and whose links went down.
     missing: SortedSet<PeerId>,
-    /// Members of the last group.
     members: u16,
     /// Weight that this peer's rounds have decided so far.
     total: f64,
@@ -78,6 +77,7 @@ impl Split {
         }
         self.missing.extend(newly);
         self.missing.retain(|id| !members.contains(id));
+        // Peers that are away for that long are taken for gone.
         let old = |began: &Together| base.round.since(began.base.round) > BRANCH_ROUNDS_MAX;
         if self.missing.is_empty() || self.began.as_ref().is_some_and(old) {
             self.end();
@@ -129,7 +129,6 @@ impl Split {
         }
     }
 
-    /// A round was decided with this total weight.
     pub(crate) fn decided(&mut self, round: Round, weight: f64) {
         self.total += weight;
         for together in self.together.values_mut() {
@@ -156,7 +155,6 @@ impl Split {
         })
     }
 
-    /// The branch that this peer wants to merge.
     pub(crate) fn mergeable(&self) -> Option<Branch> {
         self.branch().filter(|_| !self.attempts.given_up)
     }
@@ -166,7 +164,6 @@ impl Split {
         self.missing.contains(&peer)
     }
 
-    /// Peers that are missing from this branch.
     pub(crate) fn missing(&self) -> impl Iterator<Item = PeerId> {
         self.missing.iter().copied()
     }

@@ -28,7 +28,6 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Sets or replaces a deadline.
     pub(crate) fn set(&mut self, timer: Timer, at: Time) {
         self.at[timer as usize] = Some(at);
     }

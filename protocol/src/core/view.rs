@@ -78,7 +78,7 @@ impl View {
     }
 
     /// Peers of this peer's branch that know of it.
-    pub(crate) fn mates(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
+    pub(crate) fn own_side(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
         let mine = self.split.mergeable();
         let same = move |r: &Remote| {
             let theirs = r.contact.branch.as_deref();
@@ -93,7 +93,6 @@ impl View {
         self.get(peer).is_some_and(Remote::is_here)
     }
 
-    /// A peer is linked and takes part in rounds, as it says.
     pub(crate) fn takes_part(&self, peer: PeerId) -> bool {
         let remote = self.get(peer);
         remote.is_some_and(|remote| remote.is_here() && remote.ready)
@@ -198,11 +197,11 @@ impl View {
         self.remotes.get_mut(&peer)
     }
 
-    /// The entry of a peer, added if there is room: a full view first forgets a peer without a
-    /// link.
+    /// The entry of a peer. A full view first forgets a peer without a link.
     pub(crate) fn entry(&mut self, peer: PeerId) -> Option<&mut Remote> {
         if !self.remotes.contains_key(&peer) && self.remotes.len() >= self.most() {
             let unlinked = self.remotes.iter().filter(|(_, r)| !r.linked);
+            // A banned peer is forgotten last, because it would come back as a stranger.
             let idle = unlinked.min_by_key(|(id, r)| (r.banned, **id));
             let idle = idle.map(|(id, _)| *id)?;
             self.remotes.remove(&idle);
@@ -237,8 +236,7 @@ impl View {
         self.mine = Some(record);
     }
 
-    /// Adds a verified record. Returns whether it is new. A full view adds no new peer from a
-    /// record, only from a link.
+    /// Adds a verified record; true if it is new. A full view adds a new peer only from a link.
     pub(crate) fn learn(&mut self, record: &PeerRecord, now: Time) -> bool {
         let room = if self.rolls {
             // The rest is for mates.
@@ -258,6 +256,7 @@ impl View {
             .as_ref()
             .is_none_or(|old| record.sequence > old.sequence);
         if news {
+            // A newer record may have other addresses, so earlier failures say nothing.
             remote.contact.dials = 0;
             remote.contact.dial_at = Some(now);
             remote.contact.record = Some(record.clone());
@@ -292,7 +291,6 @@ impl View {
         });
     }
 
-    /// How many peers are being dialled.
     pub(crate) fn dialling(&self, now: Time) -> usize {
         let waits = |r: &&Remote| {
             let contact = &r.contact;
@@ -307,7 +305,6 @@ impl View {
         due.filter_map(|peer| self.dial(peer, now)).collect()
     }
 
-    /// Peers that should be dialled now.
     pub(crate) fn due(&self, now: Time) -> Vec<PeerId> {
         let unlinked = self
             .remotes

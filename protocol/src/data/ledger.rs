@@ -51,8 +51,7 @@ impl Ledger {
         self.pools.get(&pool)?.list(peer, turn)
     }
 
-    /// Where rounds overlap: the blocks of a peer in the next round, but for the one that it may be in the
-    /// middle of.
+    /// Where rounds overlap: the blocks of the next round, but for one that may be half trained.
     pub(crate) fn next_list(&self, pool: u64, peer: PeerId, turn: Turn<'_>) -> Option<Vec<Run>> {
         self.pools.get(&pool)?.next_list(peer, turn)
     }

@@ -29,8 +29,7 @@ pub(crate) struct Mine {
 }
 
 impl Mine {
-    /// The blocks to train in a round: the one that the ledger opens, or the next one where rounds
-    /// overlap. They stay the same within a round.
+    /// The blocks to train in this round, or in the next where rounds overlap; the same all round.
     pub(crate) fn tell(
         &mut self,
         ledger: &Ledger,
@@ -102,15 +101,13 @@ impl Mine {
         }
     }
 
-    /// This number of blocks of a round is finished.
     pub(crate) fn finish(&mut self, round: Round, blocks: u64) {
         if self.round == Some(round) {
             self.finished = blocks;
         }
     }
 
-    /// A life begins from a checkpoint: this many of the blocks that it will be told are finished, of which
-    /// it has trained some ahead.
+    /// A life begins from a checkpoint, in which this many of the blocks to come are finished.
     pub(crate) const fn resume(&mut self, finished: u64) {
         self.finished = finished;
     }

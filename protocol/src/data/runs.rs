@@ -129,7 +129,6 @@ impl Runs {
     }
 }
 
-/// The first blocks of a list of runs, and the others.
 pub(crate) fn split(list: &[Run], mut count: u64) -> (Vec<Run>, Vec<Run>) {
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     for run in list {
@@ -145,7 +144,6 @@ pub(crate) fn split(list: &[Run], mut count: u64) -> (Vec<Run>, Vec<Run>) {
     (first, rest)
 }
 
-/// How many blocks a list of runs has.
 pub(crate) fn count(list: &[Run]) -> u64 {
     list.iter().map(|run| run.count).sum()
 }

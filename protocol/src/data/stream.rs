@@ -16,16 +16,13 @@ const HELD_ROUNDS: u64 = 3;
 /// What the settling of a round must know of the plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
-    /// The round.
     pub(crate) round: Round,
     /// Set where rounds overlap: its blocks were dealt a round before.
     pub(crate) ahead: bool,
-    /// Draws a peer for a round, or does not.
     pub(crate) draws: &'a dyn Fn(Round, PeerId) -> bool,
 }
 
 impl Turn<'_> {
-    /// Does something that must know the plan's turn of a round.
     pub(crate) fn with<R>(plan: &Plan, round: Round, act: impl FnOnce(Turn<'_>) -> R) -> R {
         let draws = |round, peer| plan.draws(round, peer);
         act(Turn {
@@ -86,7 +83,6 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Takes the lowest blocks that are to be trained.
     fn take(&mut self, blocks: u64) -> Vec<Run> {
         let mut taken = self.redo.take_first(blocks);
         let rest = blocks - count(&taken);
@@ -140,7 +136,6 @@ impl Stream {
         found
     }
 
-    /// Deals a round.
     fn cut(&mut self, turn: Turn<'_>) -> Deal {
         let drawn = self.members.iter();
         let drawn = drawn.filter(|(peer, _)| turn.deals_to(turn.dealt(), **peer));
@@ -171,14 +166,12 @@ impl Stream {
         Some(self.with_held(peer, dealt?))
     }
 
-    /// Where rounds overlap: the blocks of a peer in the next round, but for the one that it may be in the
-    /// middle of.
+    /// Where rounds overlap: the blocks of the next round, but for one that may be half trained.
     pub(super) fn next_list(&self, peer: PeerId, turn: Turn<'_>) -> Option<Vec<Run>> {
         self.share_of(peer, turn).filter(|_| turn.ahead)
     }
 
-    /// Where a peer to which nothing is dealt begins: behind what the others will be dealt, at its place
-    /// among the participants.
+    /// Where a peer begins that is dealt nothing: behind the others, at its place among them.
     pub(super) fn own_start(&self, (place, of): (u32, u32), blocks: u32) -> u64 {
         let dealt: u64 = self
             .members
@@ -240,8 +233,7 @@ impl Stream {
         self.members.insert(peer, Entry::after(took, middle));
     }
 
-    /// A peer was not counted. Its blocks stay with it for one round: its contribution may come
-    /// with that of the next one.
+    /// A peer was not counted: its blocks stay with it for one round, and may come with the next.
     fn settle_absent(&mut self, peer: PeerId, dealt: Vec<Run>, void: bool, turn: Turn<'_>) {
         let drawn = turn.deals_to(turn.round, peer);
         let Some(entry) = self.members.get_mut(&peer) else {

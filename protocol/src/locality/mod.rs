@@ -55,7 +55,6 @@ impl Site {
         &self.0
     }
 
-    /// Checks its length and characters.
     pub(crate) fn check(&self) -> Result<(), WireError> {
         let label = self.0.strip_prefix(MEASURED).unwrap_or(&self.0);
         let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -101,14 +100,12 @@ pub struct Locality {
 }
 
 impl Locality {
-    /// Bytes on the wire.
     pub(crate) fn wire_bytes(&self) -> usize {
         const LENGTH: usize = 8;
         let site = self.site.as_ref().map(|site| LENGTH + site.0.len());
         2 + site.unwrap_or(0) + usize::from(self.rate.is_some())
     }
 
-    /// Checks lengths and ranges.
     pub(crate) fn check(&self) -> Result<(), WireError> {
         self.site.as_ref().map_or(Ok(()), Site::check)?;
         self.rate.map_or(Ok(()), RateClass::check)
@@ -118,8 +115,7 @@ impl Locality {
 /// A member this many octaves below the fastest is slow.
 const SLOW_OCTAVES: u8 = 2;
 
-/// At least one member in this many owns parts, however slow it is: each of few owners sends the result
-/// to all.
+/// At least one member in this many owns parts: each of few owners sends results to all.
 const OWNERS_AT_LEAST: usize = 4;
 
 /// Which of some members own parts. An owner of one of o parts among c members sends c/o times what a

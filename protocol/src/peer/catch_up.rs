@@ -14,6 +14,7 @@ use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Vouching};
 use crate::peer::life::Standing;
 use crate::peer::replay::{Helpers, Replay, STALENESS_MAX, Step, wait_for_state};
+use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::{ExchangeMessage, Offer, TransferMessage};
 use crate::{
@@ -31,6 +32,7 @@ impl Peer {
         // it.
         self.tell_alive();
         let agreed = self.cx.plan.exchange.agrees();
+        // A few decisions are much less than a state, and this peer's own delta stays on top.
         if agreed && !resync {
             self.replay(teller, 0);
         } else {
@@ -57,7 +59,7 @@ impl Peer {
         if !matches!(self.catch_up, CatchUp::Replaying(_)) {
             return None;
         }
-        let signers_min = self.liars() + 1;
+        let signers_min = self.tolerance().believed_min();
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return None;
         };
@@ -98,10 +100,12 @@ impl Peer {
             &mut replay.proofs
         };
         let mut decisions = std::mem::take(shown).into_values().collect::<Vec<_>>();
+        // The history has those already, from when they were applied.
         decisions.retain(|it| !replay.here_before.contains(&it.fragment));
         // The round becomes part of this peer's history: other stragglers may ask for it next.
         let (replayed, in_part) = (replay.replayed + 1, replay.in_part);
         let round = self.cx.round;
+        // A delta from an older anchor would pull the others back.
         let kept = replayed <= STALENESS_MAX && !self.cx.plan.ends_with(round);
         if let Some(history) = self.exchange.history_mut() {
             history.remember(&mut self.cx, round, decisions);
@@ -139,6 +143,7 @@ impl Peer {
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return;
         };
+        // It is the answer to a question that this peer has given up.
         if replay.donor != Some(from) || round != self.cx.round {
             return;
         }
@@ -169,6 +174,7 @@ impl Peer {
         let CatchUp::Asking { asked, offers } = &mut self.catch_up else {
             return Ok(());
         };
+        // A slow donor is welcome as long as no other state is on its way.
         let late = self.helpers.late.remove(&from);
         if !asked.remove(&from) && !late {
             return Ok(());
@@ -208,8 +214,7 @@ impl Peer {
         }
     }
 
-    /// Takes the state with the most donors, because its chunks come from all of them at once; the
-    /// newest of equals.
+    /// Takes the state with most donors, whose chunks come from all at once; the newest of equals.
     fn choose_state(&mut self) {
         let CatchUp::Asking { offers, .. } = &self.catch_up else {
             return;
@@ -228,7 +233,7 @@ impl Peer {
             anchor: offer.anchor,
         };
         let known = self.standing() == Standing::Behind(base);
-        if self.liars() > 0 && !known {
+        if !self.tolerance().is_none() && !known {
             self.seek_vouchers(offer, donors);
         } else {
             self.fetch_state(offer, donors);
@@ -281,7 +286,6 @@ impl Peer {
         }
     }
 
-    /// The fetch of a state failed.
     pub(super) fn state_fetch_failed(&mut self, lost: StateId) {
         if matches!(&self.catch_up, CatchUp::Fetching(offer, _) if offer.state == lost) {
             self.blame_for_the_state();
@@ -289,7 +293,6 @@ impl Peer {
         }
     }
 
-    /// A slice was fetched, for a replay or for the exchange.
     pub(super) fn slice_fetched(&mut self, slice: SliceId, digest: Option<Digest>) {
         let step = match &mut self.catch_up {
             CatchUp::Replaying(replay) => replay.fetched(&mut self.cx, slice, digest),
@@ -301,7 +304,6 @@ impl Peer {
         }
     }
 
-    /// The fetch of a slice failed.
     pub(super) fn slice_fetch_failed(&mut self, slice: SliceId) {
         match &self.catch_up {
             CatchUp::Replaying(replay) if replay.fetches(&slice) => self.ask_state(),
@@ -369,6 +371,7 @@ impl Peer {
         self.life.evaluated_round = None;
         self.life.saved_round = None;
         let ones = vec![1.0; self.cx.plan.fragments.len()];
+        // The state's parameters are plain: mass of the parameters before has no meaning for them.
         self.exchange.set_weights(&ones);
         self.caught_up(0);
     }
@@ -383,10 +386,12 @@ impl Peer {
             .live()
             .map(|(id, _)| self.helpers.in_vain(id))
             .min();
+        // A peer that claims to be ahead and never helps would keep this one here for ever.
         let helps = |id: PeerId| Some(self.helpers.in_vain(id)) == least;
         let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
         let ahead = ahead.filter(|(id, _)| helps(*id));
         let kept = |id: PeerId| self.helpers.donors.contains(&id);
+        // A donor of the state has promised to keep the rounds since.
         let furthest = ahead.max_by_key(|(id, r)| (kept(*id), r.round, *id));
         let furthest = furthest.map(|(id, _)| id);
         if let Some(donor) = furthest
@@ -408,7 +413,6 @@ impl Peer {
         }
     }
 
-    /// A donor is gone.
     pub(super) fn catch_up_gone(&mut self, peer: PeerId) {
         match &mut self.catch_up {
             CatchUp::Asking { .. } => self.state_refused(peer),
@@ -419,7 +423,6 @@ impl Peer {
         }
     }
 
-    /// The catch-up's deadline has passed.
     pub(super) fn catch_up_expired(&mut self) {
         self.cx.waited(Wait::State);
         match &mut self.catch_up {
@@ -450,7 +453,6 @@ impl Peer {
 
 /// Which peers a newcomer or a straggler asks for their state.
 impl Peer {
-    /// Asks the peers that are furthest ahead for their state.
     pub(super) fn ask_state(&mut self) {
         self.drop_replay();
         let mut donors = self.helpful();
@@ -510,8 +512,12 @@ impl Peer {
         donors.sort_by_key(|(round, id)| (std::cmp::Reverse(*round), *id));
         // A state that opens an earlier round would mean more rounds to replay. Those that may lie do
         // not count, however far ahead they claim to be.
-        let liars = if at_rest.is_empty() { self.liars() } else { 0 };
-        let newest = donors.get(liars.min(donors.len().saturating_sub(1)));
+        let tolerance = if at_rest.is_empty() {
+            self.tolerance()
+        } else {
+            Tolerance::NONE
+        };
+        let newest = tolerance.credible(&donors).or(donors.last());
         let newest = newest.map(|(round, _)| *round);
         donors.retain(|(round, _)| Some(round.next()) >= newest);
         donors.into_iter().map(|(_, id)| id).collect()
@@ -519,7 +525,7 @@ impl Peer {
 
     /// How many donors are asked: more than those that may lie.
     fn donors_max(&self) -> usize {
-        DONORS_MAX.max(self.liars() + 1)
+        DONORS_MAX.max(self.tolerance().believed_min())
     }
 
     fn send_asks(&mut self, donors: &[PeerId]) {
@@ -533,40 +539,29 @@ impl Peer {
 /// Doublings of the pause after a catch-up whose bytes were wrong.
 const PAUSE_DOUBLINGS_MAX: u32 = 4;
 
-/// How many peers must say the same before this one believes it, and whether an offered state is the
-/// run's.
-///
-/// Links are authenticated. So what `liars + 1` linked peers say, at least one says that does not lie.
+/// Which claims of others are believed. Links are authenticated: a liar cannot speak for two peers.
 impl Peer {
-    /// What this many peers say, one of them says that does not lie.
     pub(super) fn believes(&self, count: usize) -> bool {
-        count > self.liars()
+        self.tolerance().believes(count)
     }
 
     /// How many of the peers that take part may lie. Until a peer has met the run it may have met
     /// liars only, so for a while it counts all peers that it knows of.
-    fn liars(&self) -> usize {
+    fn tolerance(&self) -> Tolerance {
         if !self.cx.plan.agreement.signs() {
-            return 0;
+            return Tolerance::NONE;
         }
         let greeted = 1 + self.cx.view.greeted().count();
         let config = &self.cx.config;
         let young =
             !self.life.once.begun && self.cx.now.since(self.life.started) < config.start_wait;
-        let members = if young {
-            let known = self.cx.view.iter().filter(|(_, r)| !r.banned).count() + 1;
-            let expected = config.start_with.max(config.companions + 1);
-            greeted.max(known).max(expected)
-        } else {
-            greeted
-        };
-        // Its first links may be all liars that the run allows for.
-        let fewest = match self.cx.plan.agreement.liars {
-            u16::MAX => 1,
-            liars => usize::from(liars),
-        };
-        let liars = self.cx.plan.liars_of(members);
-        if young { liars.max(fewest) } else { liars }
+        if !young {
+            return self.cx.plan.tolerance(greeted);
+        }
+        let known = self.cx.view.iter().filter(|(_, r)| !r.banned).count() + 1;
+        let expected = config.start_with.max(config.companions + 1);
+        let members = greeted.max(known).max(expected);
+        self.cx.plan.tolerance_at_first(members)
     }
 
     /// Asks the others whether an offered state is the run's.
@@ -603,7 +598,6 @@ impl Peer {
         wait_for_state(&mut self.cx, allowed);
     }
 
-    /// Another peer asks with which parameters a round began here.
     pub(super) fn anchor_asked(&mut self, from: PeerId, round: Round) {
         let anchor = self.began(round);
         self.cx
@@ -612,8 +606,9 @@ impl Peer {
 
     /// A peer says with which parameters it began a round, or that it did not begin it.
     pub(super) fn anchor_said(&mut self, from: PeerId, round: Round, anchor: Option<Digest>) {
+        // The same answer serves a peer that waits for its first round.
         self.rest_answered(from, round, anchor);
-        let (liars, Some(anchor)) = (self.liars(), anchor) else {
+        let (tolerance, Some(anchor)) = (self.tolerance(), anchor) else {
             return;
         };
         let CatchUp::Vouching(vouching) = &mut self.catch_up else {
@@ -629,18 +624,17 @@ impl Peer {
             |of: &dyn Fn(Digest) -> bool| vouching.said.values().filter(|it| of(**it)).count();
         let vouch = count(&|said| said == vouching.offer.anchor);
         let deny = count(&|said| said != vouching.offer.anchor && Some(said) != own);
-        if vouch > liars {
+        if tolerance.believes(vouch) {
             let (offer, donors) = (vouching.offer, std::mem::take(&mut vouching.donors));
             self.fetch_state(offer, donors);
-        } else if deny > liars {
+        } else if tolerance.believes(deny) {
             let donors = std::mem::take(&mut vouching.donors);
             self.helpers.blame(donors);
             self.ask_others();
         }
     }
 
-    /// A round begins here from a state that this peer has by its own work, or for which others have
-    /// vouched: it vouches for it too.
+    /// A round begins from a state that is proven, or this peer's own work: it vouches for that.
     pub(super) fn remember_opening(&mut self) {
         if !self.cx.plan.agreement.signs() {
             return;
@@ -652,8 +646,7 @@ impl Peer {
         }
     }
 
-    /// Bytes of a catch-up were missing or wrong: asks others at once, and the same ones only after
-    /// a pause that grows.
+    /// Bytes were missing or wrong: asks others at once, and the same ones after growing pauses.
     fn ask_others(&mut self) {
         self.drop_replay();
         let ready = self.cx.view.greeted().filter(|(_, r)| r.ready);
@@ -662,7 +655,7 @@ impl Peer {
             self.ask_state();
             return;
         }
-        if self.liars() > 0 && self.life.once.begun && self.helpers.failures > 0 {
+        if !self.tolerance().is_none() && self.life.once.begun && self.helpers.failures > 0 {
             // Each that could help has failed to. This peer goes on with what it has; should that be
             // wrong, more than may lie will say so.
             self.give_up_on_others();
@@ -696,8 +689,7 @@ impl Peer {
 
 /// A branch that another state replaces: it is saved first.
 impl Peer {
-    /// Peers of another branch may have come: notes it, and stops for a merge as soon as this peer's
-    /// work allows.
+    /// Peers of another branch may have come: stops for a merge as soon as its work allows.
     pub(super) fn look_for_branches(&mut self) {
         let here = self.cx.view.apart().next().is_some();
         if self.cx.view.split.apart(here, self.cx.now)

@@ -42,7 +42,6 @@ impl Donor {
         self.history_askers.retain(|(p, _)| *p != peer);
     }
 
-    /// A peer asks for a state, and this one has one to give.
     pub(super) fn state_asked(
         &mut self,
         cx: &mut Context,
@@ -52,6 +51,7 @@ impl Donor {
         at_least: Round,
     ) {
         let usable = self.usable_pin(cx, exchange);
+        // One pinned state serves all that ask; a second one would be another copy of the model.
         if let Some(offer) = usable.filter(|offer| offer.state.round >= at_least) {
             self.pinned = Some((offer, cx.now));
             cx.send(from, TransferMessage::StateOffer(offer));
@@ -84,6 +84,7 @@ impl Donor {
     }
 
     fn pin(&mut self, cx: &mut Context, exchange: &mut dyn Exchange) {
+        // Those that ask meanwhile are answered with the one that is on its way.
         if self.pinning.is_none() {
             if let Some((old, _)) = self.pinned.take() {
                 let round = old.state.round;
@@ -137,6 +138,7 @@ impl Donor {
         let round = began.round;
         let under_way = matches!(phase, Phase::Exchange | Phase::Apply);
         let signs = cx.plan.agreement.signs();
+        // In the same round no one is further, but each may know another part of it.
         if signs && round == cx.round && !under_way && began.anchor == cx.anchor.before(round) {
             self.tell_parts(cx, exchange, from);
             return;
@@ -153,6 +155,7 @@ impl Donor {
             return;
         }
         let askers = &mut self.history_askers;
+        // The round is about to end here, and its decisions are then known.
         if round == cx.round && under_way && askers.len() < VIEW_PEERS_MAX {
             if !askers.contains(&(from, began)) {
                 askers.push((from, began));

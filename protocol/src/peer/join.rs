@@ -24,6 +24,7 @@ impl Peer {
     /// looks at all its mates again only if its wait for one of them ended or the sender has news.
     pub(super) fn try_begin_with(&mut self, from: PeerId) {
         if self.phase == Phase::Paused {
+            // In a pause no round ends, so signs of life are all that shows others further ahead.
             self.catch_up_in_a_pause();
             return;
         }
@@ -36,7 +37,6 @@ impl Peer {
         }
     }
 
-    /// The mate that this peer last waited for is still missing.
     fn waits_for_a_mate(&self) -> bool {
         let plain = self.waits_for_all_mates() && self.fresh() && !self.cx.plan.agreement.signs();
         plain
@@ -54,38 +54,6 @@ impl Peer {
             let rests = remote.muster != Muster::Begun && remote.round == self.cx.round;
             rests && remote.anchor.is_none_or(same)
         })
-    }
-
-    /// This peer of a grid begins when all its mates are here and say the same.
-    fn waits_for_all_mates(&self) -> bool {
-        self.life.once.patience == Patience::ForAll && self.sits()
-    }
-
-    fn has_met(&self, peer: PeerId) -> bool {
-        let remote = self.cx.view.get(peer);
-        remote.is_some_and(|remote| remote.muster >= Muster::Met)
-    }
-
-    /// Mates in a grid that are not here, or have not met theirs.
-    pub(super) fn missing_mates(&self) -> Vec<PeerId> {
-        if !self.waits_for_all_mates() {
-            return Vec::new();
-        }
-        let mates = self.cx.rolls.mates.iter().copied();
-        let missing = mates.filter(|peer| !self.cx.view.is_here(*peer) || !self.has_met(*peer));
-        missing.collect()
-    }
-
-    fn missing_mate(&self) -> Option<Missing> {
-        if !self.waits_for_all_mates() {
-            return None;
-        }
-        let mates = || self.cx.rolls.mates.iter().copied();
-        let absent = mates().find(|peer| !self.cx.view.is_here(*peer));
-        let unmet = || mates().find(|peer| !self.has_met(*peer));
-        absent
-            .map(Missing::Link)
-            .or_else(|| unmet().map(Missing::Met))
     }
 
     /// In `Join`: begins when there is nothing to catch up with and enough peers are there.
@@ -110,6 +78,7 @@ impl Peer {
             // The roll is being founded, or comes with the state of a swarm that is further.
             return;
         }
+        // Before the question who is newest: some may lie about it, and others can tell.
         self.ask_about_rest();
         if self.cannot_tell() {
             return;
@@ -164,7 +133,6 @@ impl Peer {
         self.ask_state();
     }
 
-    /// Ends the wait for other peers.
     pub(super) fn stop_waiting_for_peers(&mut self) {
         self.cx.waited(Wait::Peers);
         self.cx.timers.stop(Timer::Join);
@@ -190,10 +158,10 @@ impl Peer {
     fn wanted(&self) -> usize {
         let most = |peers: usize| peers / 2 + 1;
         if self.sits() {
-            let (_, mates) = self.mates_here();
+            let (_, others) = self.mates_here();
             return match self.life.once.patience {
-                Patience::ForAll => 1 + mates,
-                _ => most(1 + mates),
+                Patience::ForAll => 1 + others,
+                _ => most(1 + others),
             };
         }
         let config = &self.cx.config;
@@ -229,20 +197,18 @@ impl Peer {
         };
         if self.waits_for_all_mates() {
             // The first that is missing answers it.
-            return self.all_mates_here() && (alone || !self.cx.rolls.mates.is_empty());
+            return self.all_mates_here() && (alone || self.mates_here().1 > 0);
         }
         let here = self.here();
         here >= self.wanted() && (here > 1 || alone)
     }
 
-    /// The others have met as many too. A peer that begins before them would find them
-    /// unready and exchange with few of them. Once one of them has begun, nothing is left to wait
-    /// for.
+    /// The others have met as many. A peer that begins before them finds them unready. Once one of
+    /// them has begun, nothing is left to wait for.
     fn others_met(&self) -> bool {
         if self.waits_for_all_mates() {
-            let mut mates = self.cx.rolls.mates.iter();
             let mut others = self.cx.view.greeted();
-            return mates.all(|peer| self.has_met(*peer))
+            return self.all_mates_met()
                 || others.any(|(_, remote)| remote.muster == Muster::Begun);
         }
         let others = || self.cx.view.greeted().map(|(_, remote)| remote.muster);
@@ -276,8 +242,7 @@ impl Peer {
         self.believes(elsewhere.count())
     }
 
-    /// Some peers say that the run is under way elsewhere, and too few are there to believe or
-    /// to contradict them.
+    /// Too few are there to believe, or to contradict, those that say the run is elsewhere.
     fn cannot_tell(&self) -> bool {
         let round = self.cx.round;
         let live = || self.cx.view.live();
@@ -293,6 +258,7 @@ impl Peer {
             self.cx.waited(Wait::Peers);
             return;
         }
+        // It was told to join a run, so it must not found another one by itself.
         let lonely = self.here() == 1 && self.cx.config.join && self.fresh();
         if self.only_follows() && !lonely {
             self.follow_later();
@@ -396,8 +362,7 @@ impl Peer {
         }
     }
 
-    /// Every peer is believed. Of several states of one round, the one with most holders counts, so
-    /// that all choose the same.
+    /// Every peer is believed. Of several states of one round the one with most holders counts.
     fn believed_standing(&self) -> Standing {
         if self.under_way() {
             return Standing::Newest;
@@ -439,11 +404,10 @@ impl Peer {
         mine.zip(said).is_some_and(|(mine, said)| said.meets(&mine))
     }
 
-    /// The newest state of another side that waits here and has done more than this one's, where sides are
-    /// not merged.
+    /// The newest state of a heavier side that waits here, where sides are not merged.
     fn heavier_side(&self) -> Option<Base> {
         let split = &self.cx.view.split;
-        let mine = split.branch().filter(|_| !self.cx.plan.merges())?;
+        let mine = self.cx.unmerged_branch()?;
         let said = |id: PeerId| {
             let remote = self.cx.view.get(id)?;
             remote.contact.branch.as_deref()
@@ -475,6 +439,7 @@ impl Peer {
         let mut claims: Vec<(Round, usize, Digest)> = claims
             .map(|base| (base.round, self.vouchers(base), base.anchor))
             .collect();
+        // Newest first, and of one round the state with most vouchers.
         claims.sort_unstable();
         claims.dedup();
         let under_way = self.under_way();
@@ -487,6 +452,7 @@ impl Peer {
             match self.verdict(base) {
                 Verdict::Confirmed if base == mine => return Standing::Newest,
                 Verdict::Confirmed => return Standing::Behind(base),
+                // A newer state may still be confirmed, so an older one must wait.
                 Verdict::Open => return Standing::Unclear,
                 Verdict::Refuted => {}
             }
@@ -546,7 +512,6 @@ impl Peer {
         }
     }
 
-    /// Asks the others about the states with which peers wait.
     fn ask_about_rest(&mut self) {
         if self.life.once.begun || !self.cx.plan.agreement.signs() {
             return;
@@ -554,6 +519,7 @@ impl Peer {
         let mine = self.cx.round;
         let claimed = self.resting().map(|(_, base)| base.round).chain([mine]);
         let claimed: SortedSet<Round> = claimed.filter(|round| *round > Round(0)).collect();
+        // Bounded by what is claimed now; answers about other rounds are of no use.
         self.rest.rounds.retain(|round, _| claimed.contains(round));
         let others: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
         let now = self.cx.now;
@@ -572,6 +538,7 @@ impl Peer {
                 said.asked.retain(|peer| answered.contains_key(peer));
             }
             for peer in others.iter().filter(|peer| said.asked.insert(**peer)) {
+                // Each peer that is asked has the time of an answer, also one that came late.
                 said.until = until;
                 self.cx.send(*peer, TransferMessage::AnchorAsk { round });
             }
@@ -598,8 +565,7 @@ impl Peer {
         opened.map(|base| base.anchor)
     }
 
-    /// The peers that wait for their first round, with their states. Those of a side that is to be merged
-    /// begin with a state of their own.
+    /// The peers that wait for their first round, without those of a side that is to be merged.
     fn resting(&self) -> impl Iterator<Item = (PeerId, Base)> {
         let here = self.cx.view.of_this_branch();
         here.filter_map(|(id, remote)| Some((id, rests_with(remote)?)))

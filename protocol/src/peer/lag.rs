@@ -40,6 +40,5 @@ pub(super) struct Vouching {
     pub(super) donors: Vec<PeerId>,
     /// What the others say that the state's round was opened with.
     pub(super) said: SortedMap<PeerId, Digest>,
-    /// How often they were asked.
     pub(super) asked: u8,
 }

@@ -37,6 +37,7 @@ impl EvaluationTime {
     pub(super) fn is_worth_another(&self, now: Time, percent: u8) -> bool {
         let (took, since) = (self.ended.since(self.began), now.since(self.ended));
         let percent = u32::from(percent);
+        // Multiplied out, so that no division by a time of zero is needed.
         percent == 0 || since * percent >= took * 100_u32.saturating_sub(percent)
     }
 }
@@ -47,7 +48,6 @@ pub(super) struct TrainedAhead {
     pub(super) order: Option<OrderId>,
     /// Set for a forward pass, which waits for fragments of this round.
     pub(super) forward: bool,
-    /// Its summary, once it is done.
     pub(super) taken: Option<TrainSummary>,
     /// Set while the next round waits for training that is still under way.
     pub(super) held: bool,
@@ -96,7 +96,6 @@ pub(super) enum Patience {
 /// What others say of the states with which peers wait for their first round.
 #[derive(Debug, Default)]
 pub(super) struct Rest {
-    /// By the round of such a state.
     pub(super) rounds: SortedMap<Round, Said>,
 }
 

@@ -11,7 +11,7 @@ use crate::limits::{
     SPONSORS_MAX, STRANGER_LINKS, STRANGER_LINKS_MAX,
 };
 use crate::peer::Peer;
-use crate::peer::life::Missing;
+use crate::peer::life::{Missing, Patience};
 use crate::roll::Founding;
 use crate::wire::{
     Alive, ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Rates, Reason,
@@ -38,6 +38,7 @@ impl Peer {
             return;
         }
         remote.linked = true;
+        // A new link may be to a new life: what the old one said does not hold.
         remote.greeted = false;
         remote.contact.observes = false;
         remote.suspected = false;
@@ -90,6 +91,7 @@ impl Peer {
             remote.ready = false;
             remote.muster = Muster::Waiting;
             remote.grouped = None;
+            // Its branch may be another one when it comes back.
             remote.contact.branch = None;
             remote.contact.apart = false;
             std::mem::take(&mut remote.greeted).then_some(remote.contact.left)
@@ -134,6 +136,7 @@ impl Peer {
         remote.contact.left = false;
         remote.contact.lost = None;
         remote.suspected = false;
+        // It begins its first round after the others; they do not wait for it in this one.
         remote.probation = under_way && !known;
         // A repeated hello means that ours was lost. A hello that was sent just now may have
         // crossed this one.
@@ -143,7 +146,7 @@ impl Peer {
         if !known {
             self.cx.emit(Event::PeerUp(from));
             // Mates have the records of all in the roll.
-            if !self.cx.rolls.mates.contains(&from) {
+            if !self.cx.rolls.is_mate(from) {
                 self.send_records(from);
             }
             self.greet_founder(from);
@@ -168,6 +171,7 @@ impl Peer {
             if let Some(remote) = self.cx.view.get_mut(from) {
                 remote.contact.left = true;
             }
+            // It went on purpose, so its absence is no split.
             self.cx.view.split.left(from);
         }
         self.peer_gone(from);
@@ -187,6 +191,7 @@ impl Peer {
         };
         if let Some(round) = round {
             remote.round = remote.round.max(round);
+            // A word about an older round may be late, and shows nothing of what the peer does now.
             if round >= self.cx.round {
                 remote.suspected = false;
                 remote.ready = true;
@@ -203,6 +208,7 @@ impl Peer {
         let ready = alive.ready && !remote.contact.observes;
         if ready && !remote.ready {
             match self.phase {
+                // Before the first round all begin together, so it is no newcomer.
                 Phase::New | Phase::Join => remote.settle(),
                 _ if std::mem::take(&mut remote.contact.together) => remote.settle(),
                 _ => remote.on_trial(round),
@@ -213,6 +219,7 @@ impl Peer {
         remote.muster = alive.muster;
         remote.anchor = Some(anchor);
         remote.contact.branch = alive.branch.clone();
+        // One that is further behind takes part in no round of this peer.
         if round.next() >= mine {
             remote.suspected = false;
         }
@@ -254,6 +261,7 @@ impl Peer {
             .iter()
             .filter(|(_, r)| r.linked && !r.greeted && !r.banned && !r.contact.spared);
         let silent: Vec<PeerId> = silent.map(|(id, _)| id).collect();
+        // Without a hello from the other end, this peer's own may have been lost.
         silent.into_iter().for_each(|peer| self.send_hello(peer));
         self.spread_records();
         self.dial_mates();
@@ -319,10 +327,12 @@ impl Peer {
         let latest = now + RECORD_LIFETIME + CLOCK_SKEW_MAX;
         let (mut news, mut newcomers) = (false, Vec::new());
         for record in records.iter().filter(|r| r.peer != me) {
+            // No honest peer holds one: each of them checks this before it learns a record.
             if record.run != self.cx.plan.run {
                 let what = format!("a record of {} for another run", record.peer);
                 return Err(PeerError::unexpected(what));
             }
+            // Before the record is refused by its expiry: that may be what shows a wrong clock.
             self.note_clock(from, record);
             if record.expires > latest {
                 // A wrong clock, here or there, breaks no rule.
@@ -435,6 +445,7 @@ impl Peer {
         if let Some(proof) = proof {
             self.cx.put(Output::Prove(proof));
         }
+        // The proof was passed on above; to say and do the rest again would change nothing.
         if self.cx.view.get(peer).is_some_and(|remote| remote.banned) {
             return;
         }
@@ -495,6 +506,7 @@ impl Peer {
     /// Notes what the record of a linked peer, from itself, says about its clock.
     fn note_clock(&mut self, from: PeerId, record: &PeerRecord) {
         let now = self.cx.now;
+        // A record that is passed on says how old it is, and not what time it is there.
         if record.peer != from {
             return;
         }
@@ -508,8 +520,7 @@ impl Peer {
         }
     }
 
-    /// Whose clock is wrong: this peer's, if more than half of all, itself among them, agree on another
-    /// time.
+    /// Whose clock is wrong: this peer's, if more than half of all agree on another time.
     fn judge_clocks(&mut self, from: PeerId) {
         let told = self.cx.view.greeted();
         let mut clocks: Vec<i64> = told.filter_map(|(_, r)| r.contact.clock).collect();
@@ -517,6 +528,7 @@ impl Peer {
         let median = clocks.get(clocks.len() / 2).copied().unwrap_or(0);
         let skew = CLOCK_SKEW_MAX.as_secs();
         let agreeing = clocks.iter().filter(|c| c.abs_diff(median) <= skew).count();
+        // This peer counts as one that disagrees, so the others need more than half of all.
         let mine = median != 0 && self.believes(agreeing) && 2 * agreeing > clocks.len() + 1;
         if mine {
             if !self.life.once.clock_off {
@@ -542,7 +554,6 @@ impl Peer {
 
 /// A peer of a grid or of cells: its place in the roll, links to its mates, and the way in for one without a place.
 impl Peer {
-    /// Swarms of this run have a roll.
     pub(super) const fn has_rolls(&self) -> bool {
         self.cx.plan.agreement.grouping.has_roll()
     }
@@ -564,11 +575,12 @@ impl Peer {
         let Some(roll) = self.cx.rolls.roll.clone() else {
             return;
         };
-        for mate in self.cx.rolls.mates.clone().iter().copied() {
+        for mate in self.cx.rolls.all_mates().iter().copied() {
             let place = roll.place_of(mate).and_then(|place| roll.place(place));
             let Some(record) = place.map(|place| place.record.clone()) else {
                 continue;
             };
+            // Otherwise both ends would dial at the same time.
             let first = self.cx.me() < mate;
             // Mates take the place of others that are only known.
             let Some(remote) = self.cx.view.entry(mate) else {
@@ -634,36 +646,73 @@ impl Peer {
         self.cx.plan.exchange.facts().deals_cells
     }
 
-    /// Another peer says that this one has a place from a round on.
-    pub(super) fn placed(&mut self, from: PeerId, round: Round) {
+    /// Another peer may say that this one has a place from a round on.
+    pub(super) fn note_placed(&mut self, from: PeerId, message: &ExchangeMessage) {
+        let ExchangeMessage::Grid(GridMessage::Placed { round }) = message else {
+            return;
+        };
         if let Some(remote) = self.cx.view.get_mut(from) {
-            remote.round = remote.round.max(round);
+            remote.round = remote.round.max(*round);
         }
         if self.phase == Phase::Join {
             self.try_begin();
         }
     }
 
-    /// All of this peer's mates are here.
+    /// This peer of a grid begins when all its mates are here and say the same.
+    pub(super) fn waits_for_all_mates(&self) -> bool {
+        self.life.once.patience == Patience::ForAll && self.sits()
+    }
+
+    pub(super) fn has_met(&self, peer: PeerId) -> bool {
+        let remote = self.cx.view.get(peer);
+        remote.is_some_and(|remote| remote.muster >= Muster::Met)
+    }
+
+    /// Mates in a grid that are not here, or have not met theirs.
+    pub(super) fn missing_mates(&self) -> Vec<PeerId> {
+        if !self.waits_for_all_mates() {
+            return Vec::new();
+        }
+        let missing = self
+            .mates()
+            .filter(|peer| !self.cx.view.is_here(*peer) || !self.has_met(*peer));
+        missing.collect()
+    }
+
+    pub(super) fn missing_mate(&self) -> Option<Missing> {
+        if !self.waits_for_all_mates() {
+            return None;
+        }
+        let absent = self.mates().find(|peer| !self.cx.view.is_here(*peer));
+        let unmet = || self.mates().find(|peer| !self.has_met(*peer));
+        absent
+            .map(Missing::Link)
+            .or_else(|| unmet().map(Missing::Met))
+    }
+
     pub(super) fn all_mates_here(&self) -> bool {
         if let Some(Missing::Link(mate)) = self.life.once.waits_for
-            && self.cx.rolls.mates.contains(&mate)
+            && self.cx.rolls.is_mate(mate)
             && !self.cx.view.is_here(mate)
         {
             return false;
         }
-        self.cx
-            .rolls
-            .mates
-            .iter()
-            .all(|peer| self.cx.view.is_here(*peer))
+        let mut mates = self.mates();
+        mates.all(|peer| self.cx.view.is_here(peer))
     }
 
-    /// How many of this peer's mates are here, of how many.
+    pub(super) fn all_mates_met(&self) -> bool {
+        self.mates().all(|peer| self.has_met(peer))
+    }
+
+    fn mates(&self) -> impl Iterator<Item = PeerId> {
+        self.cx.rolls.mates()
+    }
+
     pub(super) fn mates_here(&self) -> (usize, usize) {
-        let mates = &self.cx.rolls.mates;
-        let here = mates.iter().filter(|peer| self.cx.view.is_here(**peer));
-        (here.count(), mates.len())
+        let here = self.mates().filter(|peer| self.cx.view.is_here(*peer));
+        (here.count(), self.mates().count())
     }
 }
 
@@ -683,11 +732,11 @@ impl Peer {
         let Some(roll) = &self.cx.rolls.roll else {
             return;
         };
-        let (me, mates) = (self.cx.me(), &self.cx.rolls.mates);
+        let (me, rolls) = (self.cx.me(), &self.cx.rolls);
         let linked = self.cx.view.greeted();
         // One that takes over a state, or has no place yet, may be here for help.
         let strangers = linked.filter(|(peer, remote)| {
-            remote.ready && roll.place_of(*peer).is_some() && !mates.contains(peer)
+            remote.ready && roll.place_of(*peer).is_some() && !rolls.is_mate(*peer)
         });
         let mut strangers: Vec<PeerId> = strangers.map(|(peer, _)| peer).collect();
         if strangers.len() <= STRANGER_LINKS_MAX {
@@ -713,9 +762,10 @@ impl Peer {
 
     /// Dials a few peers that are no mates, so that news reach the whole swarm.
     fn dial_strangers(&mut self) {
-        let mates = self.cx.rolls.mates.clone();
         let linked = self.cx.view.iter().filter(|(_, remote)| remote.linked);
-        let strangers = linked.filter(|(peer, _)| !mates.contains(peer)).count();
+        let strangers = linked
+            .filter(|(peer, _)| !self.cx.rolls.is_mate(*peer))
+            .count();
         let room = STRANGER_LINKS.saturating_sub(strangers);
         if room == 0 {
             return;
@@ -726,6 +776,7 @@ impl Peer {
             remote.is_some_and(|remote| remote.contact.spared)
         };
         let mut due = self.cx.view.due(now);
+        // A link that was one too many would be closed again at once.
         due.retain(|peer| !spared(peer));
         due.sort_by_cached_key(|peer| rank(me, *peer));
         for peer in due.into_iter().take(room) {
@@ -832,7 +883,6 @@ impl Peer {
         }
     }
 
-    /// A registrar's link is gone.
     fn founder_gone(&mut self, peer: PeerId) {
         if let Some(founding) = &mut self.founding {
             founding.lost(peer);
@@ -854,6 +904,7 @@ impl Peer {
                 self.cx.send(to.peer, message);
                 continue;
             }
+            // The founding may name peers that this one has never met.
             self.cx.view.learn(&to, now);
             let Some(remote) = self.cx.view.entry(to.peer) else {
                 continue;
@@ -867,6 +918,7 @@ impl Peer {
         if self.cx.rolls.roll.is_none()
             && let Some(roll) = roll
         {
+            // Mates are known from here on, so the links to them can be dialled.
             self.cx.hold(Some(roll));
             self.dial_mates();
             self.try_begin();
@@ -874,8 +926,7 @@ impl Peer {
     }
 }
 
-/// Peers tell each other the rates of their links, where the topology chooses partners by them or the schedule of
-/// an all-reduce goes by them.
+/// Peers tell the rates of their links, where topology or schedule goes by them.
 impl Peer {
     /// A round begins: tells the others what this peer has measured, if it opens an epoch.
     pub(super) fn tell_rates(&mut self) {

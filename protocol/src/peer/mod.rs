@@ -21,7 +21,7 @@ pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::core::{FetchId, Output, PeerConfig, Phase, View, Wait, Waiting};
-use crate::exchange::{self, Arrived, Exchange, GridMessage, PushEnd, Signal, Standing};
+use crate::exchange::{self, Arrived, Exchange, PushEnd, Signal, Standing};
 use crate::roll::{Founding, SharedRolls};
 use crate::wire::{ExchangeMessage, MembershipMessage, Message, Reason, TransferMessage};
 use crate::{
@@ -195,9 +195,8 @@ impl Peer {
         }
     }
 
-    /// A slice arrived. Slices from unknown or refused peers are rejected. The sender need not have
-    /// said hello yet and may have said goodbye since: messages and slices overtake each other, and
-    /// an acknowledged slice exists here only.
+    /// A slice arrived, of a known peer. It need not have said hello yet and may have said goodbye:
+    /// messages and slices overtake each other, and an acknowledged slice exists here only.
     fn arrived(
         &mut self,
         from: PeerId,
@@ -274,9 +273,7 @@ impl Peer {
     fn exchange_said(&mut self, from: PeerId, message: &ExchangeMessage) -> Result<(), PeerError> {
         let signal = Signal::Message { from, message };
         let result = self.exchange.signal(&mut self.cx, signal);
-        if let ExchangeMessage::Grid(GridMessage::Placed { round }) = message {
-            self.placed(from, *round);
-        }
+        self.note_placed(from, message);
         result
     }
 
@@ -311,6 +308,7 @@ impl Peer {
     }
 
     fn state_asked(&mut self, from: PeerId, at_least: Round) {
+        // While it takes over a state itself, what it holds is of two rounds.
         let holds = (self.ready() || self.at_rest()) && self.catch_up.idle();
         let (cx, exchange) = (&mut self.cx, self.exchange.as_mut());
         if holds && cx.round >= at_least {

@@ -6,6 +6,7 @@
 use crate::core::context::Context;
 use crate::exchange::{AgreedMessage, ExchangeMessage, FormingMessage};
 use crate::limits::{BALANCED_ROUNDS, BALANCED_SHARE, VIEW_PEERS_MAX};
+use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{Loss, Pace, PeerId, Round, StepBudget, Time, TrainSummary};
 use core::time::Duration;
@@ -32,12 +33,11 @@ impl Pacer {
         }
         self.balance.begin(cx.round, cx.now);
         let live: Vec<PeerId> = cx.view.live().map(|(peer, _)| peer).collect();
-        let liars = cx.plan.liars_of(live.len() + 1);
-        StepBudget::Steps(self.balance.steps(most, liars, live.into_iter()))
+        let tolerance = cx.plan.tolerance(live.len() + 1);
+        StepBudget::Steps(self.balance.steps(most, tolerance, live.into_iter()))
     }
 
-    /// This peer has trained the round. Its contribution claims a loss, or how long exchanges hold training up.
-    /// One without samples claims nothing.
+    /// This peer has trained. It claims a loss, or a wait; without samples it claims nothing.
     pub(super) fn trained(&mut self, cx: &mut Context, summary: &TrainSummary) {
         let (round, now) = (cx.round, cx.now);
         self.balance.own(round, now, summary.samples);
@@ -122,7 +122,6 @@ impl Recent {
 /// round's waits, equal peers whose times vary would all become shorter from round to round.
 #[derive(Debug, Default)]
 struct Balance {
-    /// The round that is trained, and when its training began here.
     began: Option<(Round, Time)>,
     own: Times,
     others: SortedMap<PeerId, Times>,
@@ -139,6 +138,7 @@ impl Times {
     /// Notes a round, once. Zero, infinite and missing times say nothing.
     fn add(&mut self, round: Round, seconds: f64, samples: f64) {
         let time = seconds / samples;
+        // A message that comes twice would count its round twice in the median.
         let again = self.round == round && !self.last.0.is_empty();
         if again || !time.is_finite() || time <= 0.0 {
             return;
@@ -149,7 +149,6 @@ impl Times {
 }
 
 impl Balance {
-    /// The training of a round begins.
     fn begin(&mut self, round: Round, now: Time) {
         self.began = Some((round, now));
         // Forgets peers that have not been measured for long.
@@ -158,7 +157,6 @@ impl Balance {
             .retain(|_, times| round.since(times.round) <= kept);
     }
 
-    /// This peer has trained a round on these samples.
     fn own(&mut self, round: Round, now: Time, samples: u64) {
         if let Some((_, began)) = self.began.filter(|(of, _)| *of == round) {
             let seconds = now.since(began).as_secs_f64();
@@ -178,14 +176,15 @@ impl Balance {
         }
     }
 
-    /// Inner steps of this peer's next round: at most `most`, and at least its share of them. As
-    /// many as fit into the time of the fastest of `others`, without the `liars` fastest: the next is no
-    /// faster than a peer that tells the truth.
-    fn steps(&self, most: u32, liars: usize, others: impl Iterator<Item = PeerId>) -> u32 {
+    /// Inner steps of the next round, at most `most`: as many as fit into the time of the fastest
+    /// of `others` that is credible, and at least a share.
+    fn steps(&self, most: u32, tolerance: Tolerance, others: impl Iterator<Item = PeerId>) -> u32 {
         let times = others.filter_map(|peer| self.others.get(&peer)?.last.median());
         let mut times: Vec<f64> = times.collect();
         times.sort_unstable_by(f64::total_cmp);
-        let (Some(own), Some(fastest)) = (self.own.last.median(), times.get(liars)) else {
+        // The fastest that liars cannot have made up: a time too short would end training for all.
+        let (Some(own), Some(fastest)) = (self.own.last.median(), tolerance.credible(&times))
+        else {
             return most;
         };
         // A quotient of two positive numbers: the cast saturates.
@@ -201,7 +200,6 @@ impl Balance {
 /// peer waits for slower ones, and more inner steps would not shorten that wait.
 #[derive(Debug, Default)]
 struct Waits {
-    /// The round, and when its training began here.
     began: Option<(Round, Time)>,
     /// When the last of those that were heard of has trained, and the seconds of an inner step here.
     all_trained: Option<(Time, f64)>,
@@ -212,14 +210,12 @@ struct Waits {
 }
 
 impl Waits {
-    /// The training of a round begins.
     fn begin(&mut self, round: Round, now: Time) {
         self.began = Some((round, now));
         self.all_trained = None;
         self.heard.clear();
     }
 
-    /// This peer has trained the round.
     fn trained(&mut self, round: Round, now: Time, steps: u64) {
         let began = self.began.filter(|(of, _)| *of == round && steps > 0);
         self.all_trained = began.and_then(|(_, began)| {
@@ -268,9 +264,9 @@ mod balance_tests {
         balance
     }
 
-    fn steps(balance: &Balance, liars: usize) -> u32 {
+    fn steps(balance: &Balance, liars: u16) -> u32 {
         let all: Vec<PeerId> = balance.others.keys().copied().collect();
-        balance.steps(64, liars, all.into_iter())
+        balance.steps(64, Tolerance::of(liars, 64), all.into_iter())
     }
 
     #[test]
@@ -288,7 +284,7 @@ mod balance_tests {
         assert_eq!(steps(&balance(1e9, &[1e-9]), 0), 64 / BALANCED_SHARE);
         let few = balance(1e9, &[1e-9]);
         for most in 1..=BALANCED_SHARE {
-            assert_eq!(few.steps(most, 0, [peer(0)].into_iter()), 1);
+            assert_eq!(few.steps(most, Tolerance::NONE, [peer(0)].into_iter()), 1);
         }
     }
 

@@ -70,7 +70,6 @@ pub(super) enum Step {
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     pub(super) donor: Option<PeerId>,
-    /// Fragments of the round that were applied before.
     pub(super) here_before: SortedSet<FragmentId>,
     /// Earlier donors, which owed slices for too long.
     debtors: SortedSet<PeerId>,
@@ -84,7 +83,6 @@ pub(super) struct Replay {
     pub(super) here: Vec<SliceId>,
     /// Where contributions are scored, orders that read the members' scores; `None` until they are given.
     reads: Option<SortedMap<OrderId, PeerId>>,
-    /// The scores that are read, by their member.
     scores: SortedMap<PeerId, Scores>,
     applies: SortedMap<OrderId, FragmentId>,
     pub(super) started: bool,
@@ -95,7 +93,6 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// The replay of the next round, with this donor.
     pub(super) fn of(donor: PeerId, replayed: u32) -> Self {
         Self {
             donor: Some(donor),
@@ -114,6 +111,7 @@ impl Replay {
         let ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) = message else {
             return None;
         };
+        // Once the slices are asked for, the decisions are fixed.
         let waits = self.donor == Some(from) && !self.started;
         // Where members sign, only a decision with its proof counts.
         let shown = scoped.body.ends() && scoped.body.is_signed() == cx.plan.agreement.signs();
@@ -138,6 +136,7 @@ impl Replay {
                 return Err(PeerError::unexpected("a decision without its proof"));
             };
             if proven.signers < signers_min {
+                // Its teller counts fewer peers than this one, and need not lie.
                 return Ok(Step::AskOthers);
             }
             if proven.anchor != cx.anchor.before(cx.round) {
@@ -155,6 +154,7 @@ impl Replay {
             return Err(PeerError::unexpected(what));
         }
         if plain != *message {
+            // The next straggler believes this peer only with the proof.
             self.proofs.insert(fragment, message.clone());
         }
         self.decisions.insert(fragment, plain);
@@ -206,8 +206,7 @@ impl Replay {
         wait_for_state(cx, allowed.min(self.until.since(cx.now)));
     }
 
-    /// Peers that have the round that is replayed, without those that were asked for it: those that keep it
-    /// first, then those that failed to help least often.
+    /// Peers that have the round, but those that were asked: keepers first, then the most helpful.
     fn other_holders(&self, cx: &Context, helpers: &Helpers) -> Vec<PeerId> {
         let asked = |id: &PeerId| self.donor == Some(*id) || self.debtors.contains(id);
         let ahead = cx.view.live().filter(|(_, r)| r.round > cx.round);
@@ -247,6 +246,7 @@ impl Replay {
         digest: Option<Digest>,
     ) -> Option<Step> {
         let wanted = self.fetching.remove(&slice)?;
+        // It is released with the replay, whatever becomes of that.
         self.here.push(slice);
         Some(if Some(wanted) == digest {
             self.apply(cx)
@@ -256,8 +256,7 @@ impl Replay {
         })
     }
 
-    /// All slices are here: applies the round, with this peer's delta on top while it is recent. After the
-    /// last round no one would learn of it.
+    /// All slices are here: applies the round, with this peer's own delta while it is recent.
     fn apply(&mut self, cx: &mut Context) -> Step {
         // The fragments of a round are applied together: a round that is applied in part can be
         // neither replayed nor trained on.
@@ -265,6 +264,7 @@ impl Replay {
             return Step::Wait;
         }
         let (round, kind) = (cx.round, cx.plan.exchange);
+        // After the last round there is no later one that would take in what is kept.
         let keep_local = self.replayed < STALENESS_MAX && !cx.plan.ends_with(round);
         if cx.plan.scores() && !self.scores_are_read(cx) {
             return Step::Wait;
@@ -378,7 +378,6 @@ pub(super) fn wait_for_state(cx: &mut Context, allowed: Duration) {
     cx.timers.set(Timer::CatchUp, deadline);
 }
 
-/// A decision of a fragment can be one of this peer's round.
 fn fits_the_plan(cx: &Context, fragment: FragmentId, decision: &FragmentMessage) -> bool {
     let plan = &cx.plan;
     if !plan.overlap.exchanges(cx.round, fragment) {

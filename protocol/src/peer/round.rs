@@ -58,6 +58,7 @@ impl Peer {
                 .view
                 .seats
                 .note(now, last, snapshot.seats.into_iter().collect());
+            // Mass that was under way in the earlier life is lost; what was this peer's own is not.
             self.exchange.set_weights(&snapshot.weights);
             self.life.ahead.taken = snapshot.ahead;
             let finished = snapshot.ahead.map_or(0, |ahead| ahead.blocks);
@@ -67,6 +68,8 @@ impl Peer {
                 self.cx.view.split.restore(split);
             }
         }
+        // Others may ask for the openings of an earlier life: after a restart of all, only these
+        // are left.
         opened.into_iter().for_each(|base| self.donor.open(base));
         self.life.saved_at = self.cx.now;
         self.life.started = self.cx.now;
@@ -131,6 +134,7 @@ impl Peer {
             return;
         }
         self.enter(Phase::Train);
+        // Before the training: in a grid a peer does its part for others while it still trains.
         self.exchange.open(&mut self.cx);
         self.tell_rates();
         let round = self.cx.round;
@@ -139,6 +143,7 @@ impl Peer {
             self.enter(Phase::Exchange);
             (self.cx.data.taken, self.cx.data.loss) = (None, None);
             self.exchange(TrainSummary::default());
+            // No training order will hand out its fragments.
             self.cut_the_rest();
             return;
         }
@@ -162,6 +167,7 @@ impl Peer {
             rounds: self.cx.round,
         });
         self.tell_alive();
+        // The owner may add rounds, so it stays unless it was told to leave.
         self.cx.timers.set(Timer::Linger, Time::NEVER);
         if self.cx.config.leave_when_finished {
             self.cx.timers.set(Timer::Linger, self.cx.now + LINGER);
@@ -199,6 +205,7 @@ impl Peer {
             };
             let (count, holder) = holders.entry(anchor).or_default();
             *count += 1;
+            // One that takes a state over itself counts, but has none to give.
             if remote.ready {
                 holder.get_or_insert(peer);
             }
@@ -223,13 +230,14 @@ impl Peer {
         let rounds = self.cx.plan.rounds;
         let anchor = self.cx.anchor();
         let agreed = self.cx.plan.exchange.agrees();
+        // A peer that is behind may need this peer's history, or its state where bits differ.
         let needs = |(_, remote): (_, &Remote)| {
             remote.round.0 < rounds || (agreed && remote.anchor != Some(anchor))
         };
         let apart = self.cx.view.apart().next().is_some();
         // One that is suspected may only have been stopped for a while: alone it would end with another model.
-        let mates = || self.cx.view.of_this_branch().filter(|(_, r)| r.ready);
-        let needed = apart || mates().any(needs);
+        let others = || self.cx.view.of_this_branch().filter(|(_, r)| r.ready);
+        let needed = apart || others().any(needs);
         // Those that only observe cannot take over the last state from a peer that has left.
         let follows = |(id, remote): (_, &Remote)| remote.contact.observes && needs((id, remote));
         let followed = !self.life.once.observes && self.cx.view.audience().any(follows);
@@ -255,6 +263,7 @@ impl Peer {
                     let (round, evaluation) = (self.cx.round, *evaluation);
                     self.cx.emit(Event::Evaluated { round, evaluation });
                 }
+                // A trainer that fails here can train nothing either.
                 Done::Failed(WorkError::Training { .. }) => {
                     self.stop(done);
                     return true;
@@ -282,11 +291,16 @@ impl Peer {
         self.cx.claim_blocks(&summary);
         self.cx.emit(Event::Trained { round, summary });
         match self.phase {
+            // The last round's result is still being applied, and its answer goes on from there.
             Phase::Leaving if !self.life.applies.is_empty() => {}
             Phase::Leaving => self.leave_after_training(),
+            // The others wait for this peer. What it trained since the anchor is of one side, and
+            // is dropped.
             Phase::Train if self.exchange.merge_is_due(&self.cx) => self.merge(),
             Phase::Train => {
                 self.enter(Phase::Exchange);
+                // Ordered before the exchange, so that the trainer has work while others are
+                // awaited.
                 self.train_ahead();
                 self.exchange(summary);
                 self.cut_the_rest();
@@ -310,6 +324,7 @@ impl Peer {
 
     /// Applies fragments whose exchange has ended, and leaves the phase once all have.
     pub(super) fn check_outcome(&mut self) {
+        // Elsewhere an outcome would be of a round that this peer has left.
         if self.phase != Phase::Exchange {
             return;
         }
@@ -334,8 +349,7 @@ impl Peer {
         }
     }
 
-    /// Between rounds: evaluates and writes a checkpoint when these are due. Each answer calls this
-    /// again, until nothing is due.
+    /// Between rounds: evaluates and saves if due. Each answer calls this again.
     pub(super) fn settle(&mut self) {
         if self.phase != Phase::Settle || self.life.evaluate.is_some() || self.life.save.is_some() {
             return;
@@ -345,9 +359,11 @@ impl Peer {
         let every = self.cx.config.evaluate_every;
         let (now, percent) = (self.cx.now, self.cx.config.evaluate_percent);
         let due = every > 0 && round.0.is_multiple_of(every);
+        // The last round is always looked at: it is what the run ends with.
         let look = last || (due && self.life.evaluation.is_worth_another(now, percent));
         let look = look && every != EVALUATE_NEVER;
         if look && self.life.evaluated_round != Some(round) {
+            // Noted at once: the answer leads here again, and one look at a round is enough.
             self.life.evaluated_round = Some(round);
             self.life.evaluation.began = now;
             self.life.evaluate = Some(self.cx.order(Order::Evaluate { round }));
@@ -412,6 +428,7 @@ impl Peer {
         let said = decided.and_then(|(history, first)| history.loss(plan.exchange, round, first));
         let decided = decided.map(|(history, first)| history.counted(plan.exchange, round, first));
         let note = self.cx.rolls.take_note();
+        // In a grid the note says whose data counted, because no peer sees all contributors.
         let counted = self.cx.counted(note.as_ref()).or(decided);
         self.pacer.ended(self.cx.now);
         let merged = counted == Some(Counted::Merged);
@@ -458,6 +475,7 @@ impl Peer {
     /// A round has been cut: orders the beginning of the next one.
     fn train_ahead(&mut self) {
         let next = self.cx.round.next();
+        // In a pause the next round may not begin, so nothing of it may be trained.
         if self.cx.plan.trains_ahead(self.cx.round) && !self.cx.directed.pauses(next) {
             let order = Order::Train {
                 round: next,
@@ -471,8 +489,7 @@ impl Peer {
         }
     }
 
-    /// The backward pass has ended: the next forward pass begins with the layers whose fragments are
-    /// decided.
+    /// The backward pass has ended: the next forward pass begins with decided layers.
     fn begin_forward(&mut self) {
         let (round, next) = (self.cx.round, self.cx.round.next());
         let open = matches!(self.phase, Phase::Exchange | Phase::Apply);
@@ -540,6 +557,7 @@ impl Peer {
             Done::Trained(_) if forward => {}
             Done::Trained(summary) if matches!(self.phase, Phase::Exchange | Phase::Apply) => {
                 let next = self.cx.round.next();
+                // The blocks count for the next round, whose rest will not train them again.
                 self.cx.data.mine.finish(next, summary.blocks);
                 self.life.ahead.taken = Some(*summary);
             }
@@ -551,6 +569,7 @@ impl Peer {
 
     /// Training that ran ahead has ended. Continues what waited for its end.
     fn go_on_after_training(&mut self) {
+        // The first round of this life waited for the Executor to be free.
         if self.life.ahead.held && self.phase == Phase::Join && self.catch_up.idle() {
             self.begin();
             return;
@@ -566,6 +585,7 @@ impl Peer {
             return;
         }
         match self.phase {
+            // The round has no result here, so the checkpoint is that of the one before.
             Phase::Leaving if life.broken_off => self.save_unless_saved(),
             Phase::Apply | Phase::Leaving => self.end_round(),
             _ => {}
@@ -598,8 +618,7 @@ impl Peer {
         }
     }
 
-    /// A trainer may hand out its whole gradient at the end: the fragments that have not left leave
-    /// now.
+    /// A trainer may hand out its whole gradient at the end: the rest of it leaves now.
     fn cut_the_rest(&mut self) {
         if self.cx.plan.overlap.layers == Layers::Together {
             return;
@@ -659,10 +678,13 @@ impl Peer {
                     self.apply(fragment, ending);
                     return;
                 }
+                // It cannot fail again: nothing is decoded, and training stays for the next
+                // contribution.
                 self.order_ending(fragment, Ending::Void);
                 return;
             }
         }
+        // From now on the history serves it, and the exchange's own copies are released.
         self.exchange.applied(&mut self.cx, fragment);
         self.go_on_when_done();
     }
@@ -679,6 +701,7 @@ impl Peer {
         let (round, digest) = (self.cx.round, self.cx.anchor());
         let seconds = self.cx.now.since(self.life.started).as_secs_f64();
         self.exchange.finish(&mut self.cx);
+        // Nothing was agreed: the same round is tried again, with more inner steps behind it.
         if std::mem::take(&mut self.life.alone) {
             self.cx.emit(Event::Alone { round, seconds });
         } else {
@@ -696,6 +719,7 @@ impl Peer {
             return;
         }
         self.enter(Phase::Settle);
+        // Before the next round changes the anchor: those that asked meanwhile get this state.
         let exchange = self.exchange.as_mut();
         self.donor.round_ended(&mut self.cx, exchange, self.phase);
         self.settle();
@@ -802,6 +826,7 @@ impl Peer {
         self.say_goodbye();
         self.life.broken_off = matches!(was, Phase::Exchange | Phase::Join);
         if self.life.train.is_some() || self.life.ahead.order.is_some() {
+            // A training order may take minutes; its answer continues the leave.
             self.cx.put(Output::Interrupt);
         } else if self.life.applies.is_empty() && self.life.save.is_none() {
             self.save_unless_saved();

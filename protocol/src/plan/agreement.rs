@@ -67,7 +67,6 @@ impl Weighing {
         }
     }
 
-    /// Bytes of its encoding.
     const BYTES: usize = size_of::<u32>();
 }
 
@@ -88,7 +87,6 @@ impl Passes {
         matches!(self, Self::Two)
     }
 
-    /// Bytes of its encoding.
     const BYTES: usize = size_of::<u32>();
 }
 
@@ -135,16 +133,10 @@ impl Grouping {
         }
     }
 
-    /// Bytes of its encoding.
     const FLAT_BYTES: usize = size_of::<u32>();
 }
 
 impl AgreementPlan {
-    /// Members sign their statements: some of them may lie.
-    pub const fn signs(&self) -> bool {
-        self.liars > 0
-    }
-
     /// How many of its last encoded bytes hold only usual values.
     pub(super) fn usual_bytes(&self) -> usize {
         let Self {

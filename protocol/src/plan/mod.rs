@@ -5,11 +5,13 @@
 
 mod agreement;
 mod rounds;
+#[cfg(test)]
+mod tests;
+mod tolerance;
 mod validate;
 
 pub use agreement::{AgreementPlan, Grouping, Passes, Weighing};
-#[cfg(test)]
-pub(crate) use rounds::quorum;
+pub(crate) use tolerance::Tolerance;
 pub use validate::PlanError;
 
 use crate::limits::{

@@ -200,12 +200,11 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks that its exchange can agree as the plan says.
     fn check_agreement(&self) -> Result<(), PlanError> {
         if self.synchronization.quorum != Quorum::default() && !self.exchange.agrees() {
             return Err(PlanError::Quorum);
         }
-        if self.agreement.liars > 0 && !self.exchange.agrees() {
+        if self.agreement.signs() && !self.exchange.agrees() {
             return Err(PlanError::Liars);
         }
         let passes = self.agreement.passes;

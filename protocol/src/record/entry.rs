@@ -21,7 +21,6 @@ pub struct RecordHeader {
 }
 
 impl RecordHeader {
-    /// Checks that a peer can be made from it.
     pub(super) fn check(&self) -> Result<(), RecordError> {
         self.plan.validate()?;
         let topology = self.topology.as_ref();

@@ -12,7 +12,6 @@ use super::{FoundingBallot, RollName};
 use crate::PeerId;
 use crate::sorted::{SortedMap, SortedSet};
 
-/// What a registrar has accepted, and in which proposal.
 pub(super) type Accepted = (FoundingBallot, RollName);
 
 /// How many of a number of registrars decide: more than two thirds.
@@ -53,8 +52,7 @@ impl Acceptor {
 #[derive(Clone, Debug)]
 pub(super) struct Proposal {
     pub(super) ballot: FoundingBallot,
-    /// The roll that it proposes if no registrar has accepted another; without one it only asks what they
-    /// have accepted.
+    /// The roll that it proposes unless another was accepted; none where it only asks for those.
     pub(super) own: Option<RollName>,
     /// The registrars of its own roll, of which a quorum decides.
     pub(super) registrars: SortedSet<PeerId>,
@@ -83,14 +81,14 @@ impl Proposal {
         }
     }
 
-    /// Once a quorum has promised: what must be proposed. A roll that one of them has accepted may be
-    /// chosen already.
+    /// Once a quorum has promised: the value, which may be chosen already.
     pub(super) fn promised(
         &mut self,
         from: PeerId,
         accepted: Option<Accepted>,
     ) -> Option<RollName> {
         let above = accepted.is_some_and(|(of, _)| of > self.ballot);
+        // Only its own registrars count, and the value of a proposal is fixed once.
         if !self.registrars.contains(&from) || self.value.is_some() || above {
             return None;
         }
@@ -98,6 +96,7 @@ impl Proposal {
         if self.promises.len() < self.quorum {
             return None;
         }
+        // The highest that was accepted may be chosen already; lower ones are not.
         let highest = self.promises.values().flatten().max();
         self.value = highest.map(|(_, roll)| *roll).or(self.own);
         self.value

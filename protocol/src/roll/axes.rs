@@ -93,7 +93,6 @@ impl Axes {
     }
 }
 
-/// The whole number nearest to the root of this degree.
 fn rounded_root(of: usize, degree: u32) -> usize {
     let twice = (of as u128) << degree;
     let mut root = 1;

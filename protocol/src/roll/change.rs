@@ -106,7 +106,6 @@ impl RoundNote {
         })
     }
 
-    /// The contributions that count, by the places of the round's roll.
     pub(crate) fn counted(&self, roll: &Roll) -> Vec<(PeerId, Taken)> {
         let known = self.tally.entries();
         known

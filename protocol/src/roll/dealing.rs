@@ -63,7 +63,6 @@ impl Shuffle {
         cell
     }
 
-    /// Into how many cells a pool is cut.
     fn cells(self, pool: usize) -> usize {
         pool.div_ceil(self.cell).max(1)
     }

@@ -30,7 +30,6 @@ pub(crate) type Say = (PeerRecord, FoundingMessage);
 /// What the plan and the limits say about the roll.
 #[derive(Clone, Copy, Debug)]
 struct Terms {
-    /// Peers in a row, as the plan asks.
     row: u16,
     start_with: usize,
     page_bytes: usize,
@@ -66,7 +65,6 @@ pub(crate) struct Founding {
     proposed: u32,
     /// The highest number of a proposal that a registrar named.
     highest: u32,
-    /// Rolls that are here, by name.
     rolls: SortedMap<Digest, Arc<Roll>>,
     shared: SharedRolls,
     incoming: Option<Incoming>,
@@ -105,7 +103,6 @@ impl Founding {
         }
     }
 
-    /// Shares rolls with other peers of this process.
     pub(crate) fn sharing(mut self, rolls: SharedRolls) -> Self {
         self.shared = rolls;
         self
@@ -116,7 +113,6 @@ impl Founding {
         std::mem::take(&mut self.says)
     }
 
-    /// The roll, once it is chosen and here.
     pub(crate) fn roll(&self) -> Option<Arc<Roll>> {
         self.rolls.get(&self.founded?.digest).cloned()
     }
@@ -153,6 +149,7 @@ impl Founding {
     pub(crate) fn tick(&mut self, linked: &[PeerRecord]) {
         self.ticks += 1;
         self.register.tick();
+        // Once a roll is chosen, the rest is only to hand it on.
         if self.founded.is_none() {
             self.pass_on(linked);
             if let Some((to, here)) = self.register.registers() {
@@ -162,6 +159,7 @@ impl Founding {
             }
             self.try_propose();
         }
+        // Also before the choice: a registrar accepts a roll only if it can serve it.
         self.fetch(linked);
     }
 
@@ -190,6 +188,7 @@ impl Founding {
 
     /// As the highest that it knows, proposes a roll when it is time.
     fn try_propose(&mut self) {
+        // Two founders at once refuse each other, and a list in motion leaves peers out.
         if !self.register.is_first() || !self.register.is_quiet() {
             return;
         }
@@ -208,6 +207,7 @@ impl Founding {
     fn propose(&mut self, own: bool) {
         let (ranked, registrars) = self.register.ranked();
         let quorum = self.terms.quorum(registrars.len());
+        // A shorter list could choose beside a longer one that shares no registrar with it.
         if registrars.len() < quorum || !registrars.contains(&self.me.peer) {
             return;
         }
@@ -215,6 +215,7 @@ impl Founding {
         let found = |row| Roll::arranged(ranked, row, Round(0));
         let roll = own.then(|| self.shared.share(found(self.terms.row)));
         let name = roll.as_ref().map(|roll| roll.name());
+        // Above all that it has heard of, or registrars that promised another would refuse it.
         let number = self.acceptor.promised.number.max(self.highest);
         let ballot = FoundingBallot {
             number: number.saturating_add(1),
@@ -224,6 +225,7 @@ impl Founding {
         let accepted = self.acceptor.accepted;
         let named = [name, accepted.map(|(_, roll)| roll)];
         let needed = |of: &Digest| named.iter().flatten().any(|name| name.digest == *of);
+        // A roll may have thousands of records, so only those that may be chosen stay.
         self.rolls.retain(|digest, _| needed(digest));
         self.rolls.extend(roll.map(|roll| (roll.digest(), roll)));
         self.ask_registrars(&FoundingMessage::Prepare { ballot });
@@ -244,6 +246,7 @@ impl Founding {
     }
 
     fn promised(&mut self, from: PeerId, ballot: FoundingBallot, accepted: Option<Accepted>) {
+        // A registrar that refuses names the ballot that it has promised.
         if ballot.founder != Some(self.me.peer) {
             self.highest = self.highest.max(ballot.number);
         }
@@ -279,7 +282,6 @@ impl Founding {
         }
     }
 
-    /// A message of another peer, whose record is known.
     pub(crate) fn said(&mut self, from: &PeerRecord, message: &FoundingMessage) {
         self.register.heard(from.peer);
         match message {

@@ -13,11 +13,9 @@ use core::ops::Range;
 /// Room for newcomers when the number of columns is chosen: one in four.
 const ROOM: usize = 4;
 
-/// How many times its share of a shard an owner of parts may carry before more members own parts,
-/// as one in this number of models.
+/// How many times its share of a shard an owner may carry before more members own parts.
 const OWNER_LOAD: usize = 8;
 
-/// Fewest owners of parts in a column.
 const PART_OWNERS_MIN: usize = 4;
 
 /// The rows and columns of a number of peers.

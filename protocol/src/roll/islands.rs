@@ -19,7 +19,7 @@ struct Open<'a> {
     /// The next one last.
     free: Vec<usize>,
     /// Who has places in it: how many of each site.
-    mates: SortedMap<&'a Site, usize>,
+    of_site: SortedMap<&'a Site, usize>,
     empty: bool,
 }
 
@@ -61,12 +61,16 @@ fn open_rows<'a>(
     }
     let open = |(row, free)| {
         let taken = taken(row);
-        let mut mates = SortedMap::new();
+        let mut of_site = SortedMap::new();
         for site in taken.iter().flatten() {
-            *mates.entry(*site).or_default() += 1;
+            *of_site.entry(*site).or_default() += 1;
         }
         let empty = taken.is_empty();
-        Open { free, mates, empty }
+        Open {
+            free,
+            of_site,
+            empty,
+        }
     };
     by_row.into_iter().map(open).collect()
 }
@@ -128,18 +132,18 @@ impl<'a> Seats<'a> {
         let of_site: SortedMap<&Site, usize> = of_site.collect();
         let mut joins = Vec::new();
         for (row, open) in rows.iter().enumerate() {
-            for (site, mates) in &open.mates {
+            for (site, count) in &open.of_site {
                 let group = of_site.get(site);
-                joins.extend(group.map(|group| (core::cmp::Reverse(*mates), *group, row)));
+                joins.extend(group.map(|group| (core::cmp::Reverse(*count), *group, row)));
             }
         }
+        // By number of mates first, and ties by position: all peers must find the same places.
         joins.sort_unstable();
         for (_, group, row) in joins {
             self.place(group, &mut rows[row]);
         }
     }
 
-    /// Fills a row.
     fn fill(&mut self, row: &mut Open<'_>) {
         while let Some(group) = self.next(row.free.len(), row.empty) {
             self.place(group, row);
@@ -153,6 +157,7 @@ impl<'a> Seats<'a> {
         if room == 0 {
             return None;
         }
+        // A row that one site fills keeps whole contributions off the links between sites.
         if empty {
             let enough = self.by_size.range(room..);
             let enough =

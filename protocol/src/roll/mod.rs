@@ -74,7 +74,6 @@ pub struct Roll {
     content: Content,
     index: SortedMap<PeerId, u32>,
     digest: Digest,
-    /// The round from which its newest peers are in it.
     newest: Round,
     /// Set if it knows how fast some of its peers send.
     rated: bool,
@@ -218,8 +217,11 @@ impl Roll {
         places.filter_map(|place| self.peer(place)).collect()
     }
 
-    /// The peers that rounds may deal into one cell with a place.
-    pub(crate) fn cell_mates(&self, place: usize, dealing: &Dealing) -> SortedSet<PeerId> {
+    /// Who a place needs links with: its mates, or those that rounds may deal into its cell.
+    pub(crate) fn linked(&self, place: usize, dealing: Option<Dealing>) -> SortedSet<PeerId> {
+        let Some(dealing) = dealing else {
+            return self.mates(place);
+        };
         let others = dealing.mates(place);
         others.filter_map(|other| self.peer(other)).collect()
     }
@@ -259,7 +261,6 @@ impl Roll {
         })
     }
 
-    /// Newcomers of a change, each once, in their order.
     fn newcomers(&self, change: &RollChange, since: Round) -> Vec<Place> {
         let mut entered = BTreeSet::new();
         let fresh = change.join.iter().cloned();
@@ -267,7 +268,6 @@ impl Roll {
         fresh.map(|record| Place { record, since }).collect()
     }
 
-    /// Gives free places to as many peers.
     fn fill(&self, places: &mut [Option<Place>], comes: Vec<Place>) {
         let free: Vec<usize> = (0..places.len()).filter(|p| places[*p].is_none()).collect();
         let columns = usize::from(self.content.columns).max(1);

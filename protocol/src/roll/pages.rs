@@ -6,7 +6,6 @@ use crate::limits::{FOUNDING_RECORDS_MAX, ROLL_PAGE_BYTES};
 use crate::wire::PeerRecord;
 use std::sync::Arc;
 
-/// Records in lists that fit into messages.
 pub(super) fn in_messages(records: &[PeerRecord]) -> Vec<Vec<PeerRecord>> {
     let mut lists: Vec<Vec<PeerRecord>> = Vec::new();
     let mut bytes = 0;
@@ -81,7 +80,6 @@ impl Incoming {
 }
 
 impl Roll {
-    /// Its name.
     pub(crate) fn name(&self) -> RollName {
         RollName {
             digest: self.digest(),
@@ -89,8 +87,7 @@ impl Roll {
         }
     }
 
-    /// The records from a place on, as many as fit into some bytes, at least one; none beyond the last
-    /// place.
+    /// The records from a place on that fit into some bytes, at least one if there is any.
     pub(super) fn page(&self, first: u16, most: usize) -> Vec<PeerRecord> {
         let mut bytes = 0;
         let mut records: Vec<PeerRecord> = Vec::new();

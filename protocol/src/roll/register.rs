@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 /// The slot of the rendezvous hash that ranks registrars.
 const SLOT: u8 = 3;
 
-/// Ticks after which a peer that no longer registers is forgotten, and a registrar that does not answer
-/// is left out.
+/// Ticks after which a peer that no longer registers, or answers, is left out.
 const SILENT_TICKS: u32 = 2 * FOUNDING_RETRY_TICKS;
 
 /// Ticks for which a registrar that could not be reached is left out.
@@ -76,6 +75,7 @@ impl Register {
 
     /// Takes a record into account; true if its peer is a registrar that was not known.
     pub(super) fn meet(&mut self, record: &PeerRecord) -> bool {
+        // Others may still name one that could not be reached.
         if record.run != self.run || self.lost.contains_key(&record.peer) {
             return false;
         }
@@ -133,6 +133,7 @@ impl Register {
         let was_here = self.here.remove(&peer).is_some();
         let was_registrar = self.registrars.remove(&rank).is_some();
         if was_registrar {
+            // Left out for a while, or the next message that names it would bring it back.
             self.lost.insert(peer, self.now + LOST_TICKS);
         }
         if was_here || was_registrar {
@@ -140,8 +141,7 @@ impl Register {
         }
     }
 
-    /// Time passes: forgets peers that have not registered again, and gives up a registrar that does
-    /// not answer.
+    /// Time passes: forgets peers that do not register again, and a registrar that is silent.
     pub(super) fn tick(&mut self) {
         self.now += 1;
         let (me, now) = (self.me, self.now);
@@ -160,7 +160,6 @@ impl Register {
         }
     }
 
-    /// The registrars, highest first.
     pub(super) fn registrars(&self) -> impl Iterator<Item = &PeerRecord> {
         self.registrars.values().rev()
     }
@@ -233,8 +232,7 @@ impl Register {
         (ranked, registrars)
     }
 
-    /// True once the lists can be taken as they are: nothing has changed for a while, or something always
-    /// does.
+    /// True once nothing has changed for a while, or something always does.
     pub(super) const fn is_quiet(&self) -> bool {
         let (first, last) = self.changed;
         self.now - last >= FOUNDING_QUIET_TICKS || self.now - first >= NEWS_TICKS_MAX

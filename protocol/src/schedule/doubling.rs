@@ -67,7 +67,6 @@ impl Fold {
         }
     }
 
-    /// The rank at a place of the core.
     pub(super) fn rank(self, place: usize) -> usize {
         if place < self.rest {
             2 * place + 1
@@ -109,7 +108,6 @@ pub(super) fn owner(n: usize) -> usize {
     Fold::of(n).rank(0)
 }
 
-/// What a rank does.
 pub(super) fn plain(n: usize, rank: usize) -> Plain {
     let fold = Fold::of(n);
     let mut plain = Plain::default();

@@ -6,7 +6,6 @@ use crate::limits::{LINK_MBIT_MAX, SYNTHESIZED_MEMBERS_MAX};
 /// Microseconds of a megabyte at one megabit per second.
 pub(super) const MICROS_PER_MB: u64 = 8_000_000;
 
-/// Bytes per second of a megabit per second.
 const BYTES_PER_MBIT: u64 = 125_000;
 
 /// Bytes per second of a rate of 1 in a table of codes.
@@ -95,13 +94,11 @@ impl LinkTable {
         u64::from(self.rows[from][to])
     }
 
-    /// What a peer's line carries out of it.
     pub(super) fn out(&self, from: usize) -> u64 {
         let others = (0..self.members()).filter(|to| *to != from);
         others.map(|to| self.rate(from, to)).max().unwrap_or(1)
     }
 
-    /// What a peer's line carries into it.
     pub(super) fn into(&self, to: usize) -> u64 {
         let others = (0..self.members()).filter(|from| *from != to);
         others.map(|from| self.rate(from, to)).max().unwrap_or(1)

@@ -20,7 +20,6 @@ use std::cmp::Reverse;
 /// An order of sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ordered {
-    /// All sends, in the order in which they begin.
     pub(super) sends: Vec<Send>,
     /// When the last one arrives, in microseconds.
     pub(super) micros: u64,
@@ -85,7 +84,6 @@ pub(super) fn kept(
     network.time(&places.collect::<Vec<u64>>())
 }
 
-/// The search, and the best that it has found.
 struct Search<'a> {
     network: &'a Network<'a>,
     best: (u64, Vec<usize>),

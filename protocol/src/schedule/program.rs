@@ -10,7 +10,6 @@ use crate::sorted::SortedMap;
 /// One member's part in one shard. Its value is at first its own contribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Role {
-    /// Its stages, in order.
     pub(crate) stages: Vec<SumStage>,
     /// Set if its value is the whole sum after the last stage.
     pub(crate) ends: bool,
@@ -61,7 +60,6 @@ pub(crate) struct Turns {
 }
 
 impl Program {
-    /// What member `me` of `n` does.
     pub(crate) fn new(schedule: Schedule, n: usize, me: usize) -> Self {
         match schedule.trees(n) {
             Some(trees) => Self::along(&*trees, n, me),
@@ -226,13 +224,11 @@ fn resolve(all: &[Plain], me: usize) -> Role {
     }
 }
 
-/// In which stage a member sends to another.
 fn stage_towards(all: &[Plain], member: usize, to: usize) -> usize {
     let found = all[member].stages.iter().position(|(t, _)| *t == Some(to));
     found.unwrap_or(0)
 }
 
-/// Whose contributions are in a member's value.
 fn set_of(all: &[Plain], member: usize, value: usize) -> Members {
     let before = &all[member].stages[..value];
     before.iter().fold(Members::one(member), |set, (_, from)| {

@@ -11,14 +11,12 @@ use serde::{Deserialize, Serialize};
 /// Codes of an octave.
 const STEPS: [u64; 8] = [1024, 1117, 1218, 1328, 1448, 1579, 1722, 1878];
 
-/// The rate of a code, in bytes per second.
 const fn rate_of(code: u8) -> u64 {
     let above = code.saturating_sub(1) as usize;
     STEPS[above % STEPS.len()] << (above / STEPS.len())
 }
 
-/// The code of a rate in bytes per second: of the largest that is not above it, and of the lowest for any
-/// that is below all.
+/// The code of the largest rate that is not above this one, or of the lowest.
 pub(crate) fn code_of(bytes_per_second: u64) -> u8 {
     let (mut low, mut high) = (1, u8::MAX);
     while low < high {
@@ -71,12 +69,10 @@ impl LinkCodes {
         (0..n * n).map(|at| self.rows[at / n][at % n]).collect()
     }
 
-    /// How many members it is for.
     pub(crate) const fn members(&self) -> usize {
         self.members as usize
     }
 
-    /// The code of a link.
     pub(crate) fn code(&self, from: usize, to: usize) -> u8 {
         self.rows[from][to]
     }
@@ -106,7 +102,6 @@ impl LinkCodes {
         others.map(|from| self.rate(from, to)).max().unwrap_or(1)
     }
 
-    /// What a peer's line carries out of it.
     pub(super) fn line_out(&self, from: usize) -> u64 {
         let others = (0..self.members()).filter(|to| *to != from);
         others.map(|to| self.rate(from, to)).max().unwrap_or(1)
@@ -146,7 +141,6 @@ impl AgreedLinks {
         LinkCodes::read(&self.codes, members).filter(|codes| !codes.is_unknown())
     }
 
-    /// Checks what a proposer says in this round of this many members.
     pub(crate) fn check(&self, round: Round, members: usize) -> Result<(), WireError> {
         check::ok(self.since <= round, "links.since")?;
         let fits = self.codes.is_empty() || self.read(members).is_some();

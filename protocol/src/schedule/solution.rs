@@ -81,7 +81,6 @@ pub struct Certificate {
 pub(crate) struct Solution {
     /// The parent of each rank, tree by tree; a root is its own.
     pub(super) trees: Vec<Vec<usize>>,
-    /// All sends, in the order in which they begin.
     pub(super) sends: Vec<Send>,
     pub(crate) certificate: Certificate,
     /// By rank: how many bytes a member may have under way before it waits for an answer.
@@ -93,8 +92,7 @@ fn stars(n: usize) -> Vec<Vec<usize>> {
 }
 
 impl Solution {
-    /// The butterfly, in the order in which every member begins with its next one, so that all receive at
-    /// the same time.
+    /// The butterfly: each begins with its next member, so that all receive at the same time.
     pub(crate) fn butterfly(n: usize) -> Self {
         let rank = |at: usize| (at % n) as u8;
         let sends = (1..n).flat_map(|step| {

@@ -79,7 +79,6 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// Adds a tree, or takes it away.
     fn tree(&mut self, parents: &[usize], add: bool) {
         let n = parents.len();
         let edges = parents
@@ -96,8 +95,7 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// The largest loads of both ways, and the sum of squares, which tells packings of the same largest
-    /// loads apart.
+    /// The largest loads of both ways, and the sum of squares, which tells equal ones apart.
     fn value(&self) -> (u64, u128) {
         let mut sum = (0, 0);
         if self.ways == Ways::Together {

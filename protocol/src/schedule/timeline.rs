@@ -23,7 +23,6 @@ const MICROS: u64 = 1_000_000;
 /// One send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Send {
-    /// The shard.
     pub(crate) shard: u16,
     /// Set if it carries the result.
     pub(crate) down: bool,
@@ -44,7 +43,6 @@ pub(super) struct Network<'a> {
     pub(super) sends: Vec<Send>,
     /// The sends that wait for each.
     after: Vec<Vec<usize>>,
-    /// For how many sends each waits.
     waits_for: Vec<u32>,
     /// The shortest time from the beginning of each to the end of the last one that waits for it.
     pub(super) tails: Vec<u64>,
@@ -180,7 +178,6 @@ pub(super) struct Moment {
     waits_for: Vec<u32>,
     /// What each member can send.
     pub(super) ready: Vec<Vec<usize>>,
-    /// What has begun, in this order.
     pub(super) begun: Vec<usize>,
     /// When the last send arrived.
     pub(super) last: u64,
@@ -290,7 +287,6 @@ impl Moment {
         self.share(network);
     }
 
-    /// Shares the lines of receivers.
     fn share(&mut self, network: &Network<'_>) {
         let mut into = vec![0u64; network.members()];
         for flow in &self.flows {

@@ -194,7 +194,6 @@ impl Trees for Hierarchical {
 #[derive(Debug)]
 pub(super) struct BinaryTree;
 
-/// The parent of a place in the heap.
 pub(super) fn parent(place: usize) -> Option<usize> {
     Some(place.checked_sub(1)? / 2)
 }

@@ -7,8 +7,7 @@ use super::codec::{count, decode_limited, encode_value};
 use crate::limits::FRAME_BYTES_MAX;
 use crate::wire::{Message, WireError, WireVersion, WireVersions};
 
-/// The kind of a frame whose body is a bare message. Other kinds may wrap a message, for example
-/// in a signed envelope.
+/// The kind of a frame that is a bare message; others may wrap one, as in an envelope.
 const KIND_PLAIN: u8 = 0;
 
 /// Encodes a message as one frame of the newest version: the version byte, the kind byte, then the message.

@@ -213,7 +213,6 @@ impl Setting {
         ok(fits && self.key.chars().all(plain), "settings.key")
     }
 
-    /// Checks a list that a peer says.
     pub(super) fn check_all(all: &[Self]) -> Result<(), WireError> {
         ok(all.len() <= SETTINGS_MAX, "settings")?;
         all.iter().try_for_each(Self::check)

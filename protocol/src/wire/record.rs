@@ -67,8 +67,7 @@ impl fmt::Debug for PeerRecord {
     }
 }
 
-/// Only grids use localities. So a record without one takes no byte for it: this bit of the sequence
-/// number says whether one follows.
+/// Only grids use localities, so this bit of the sequence number says that one follows.
 const LOCATED: u64 = 1 << 63;
 
 impl Serialize for PeerRecord {
@@ -99,7 +98,6 @@ impl<'de> Deserialize<'de> for PeerRecord {
     }
 }
 
-/// Reads the fields of a record.
 struct Fields;
 
 impl<'de> Visitor<'de> for Fields {

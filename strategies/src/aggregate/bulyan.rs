@@ -13,10 +13,10 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     parameters: &[LIARS],
     nature: Nature::Robust,
     coordinate_wise: false,
-    contributions: |liars| 4 * liars + 3,
+    contributions: |faulty| 4 * faulty + 3,
     build: |kind| {
         Some(Box::new(Bulyan {
-            liars: kind.liars(),
+            faulty: kind.faulty(),
             network: Network::default(),
         }))
     },
@@ -35,17 +35,17 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 /// Rouault, "The hidden vulnerability of distributed learning in Byzantium" (ICML 2018), algorithm
 /// 2 of section 4. Special case: f = 0 is the plain mean.
 struct Bulyan {
-    liars: usize,
+    faulty: usize,
     network: Network,
 }
 
 /// The inputs that repeated Krum takes, in their original order.
-fn taken(inputs: &[Input<'_>], liars: usize) -> Vec<usize> {
+fn taken(inputs: &[Input<'_>], faulty: usize) -> Vec<usize> {
     let distances = distances(inputs);
     let mut left: Vec<usize> = (0..inputs.len()).collect();
     let mut taken = Vec::new();
-    while taken.len() + 2 * liars < inputs.len() {
-        let scores = scores(&distances, &left, liars);
+    while taken.len() + 2 * faulty < inputs.len() {
+        let scores = scores(&distances, &left, faulty);
         let best = scores.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
         let Some((at, _)) = best else { break };
         taken.push(left.remove(at));
@@ -69,9 +69,9 @@ fn middle(columns: &[[f32; LANES]], lane: usize, keep: usize) -> f32 {
 
 impl Aggregator for Bulyan {
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
-        let liars = self.liars.min(inputs.len().saturating_sub(3) / 4);
-        let chosen = taken(inputs, liars);
-        let keep = chosen.len() - 2 * liars;
+        let faulty = self.faulty.min(inputs.len().saturating_sub(3) / 4);
+        let chosen = taken(inputs, faulty);
+        let keep = chosen.len() - 2 * faulty;
         let values: Vec<&[f32]> = chosen.into_iter().map(|k| inputs[k].0).collect();
         if values.is_empty() {
             return out.fill(0.0);

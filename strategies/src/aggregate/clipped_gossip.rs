@@ -14,8 +14,8 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     coordinate_wise: false,
     contributions: |_| 1,
     build: |kind| {
-        let liars = kind.liars();
-        Some(Box::new(ClippedGossip { liars }))
+        let faulty = kind.faulty();
+        Some(Box::new(ClippedGossip { faulty }))
     },
 };
 
@@ -33,7 +33,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 /// tau goes by the squared weights of the partners, here by their number. Special cases: f = 0 clips
 /// nothing, and the result is the weighted mean.
 struct ClippedGossip {
-    liars: usize,
+    faulty: usize,
 }
 
 impl Aggregator for ClippedGossip {
@@ -50,7 +50,7 @@ impl Aggregator for ClippedGossip {
             .collect();
         let mut sorted = lengths.clone();
         sorted.sort_by(f64::total_cmp);
-        let last = partners.len().checked_sub(self.liars + 1);
+        let last = partners.len().checked_sub(self.faulty + 1);
         let radius = last.map_or(0.0, |last| sorted[last]);
         for ((values, weight), length) in partners.iter().zip(lengths) {
             let clip = if length > radius {

@@ -152,7 +152,7 @@ impl AggregationKind {
     }
 
     /// The liars that it allows for.
-    pub(super) fn liars(&self) -> usize {
+    pub(super) fn faulty(&self) -> usize {
         self.count(LIARS.name)
     }
 
@@ -162,12 +162,12 @@ impl AggregationKind {
         if self.has(MEMBERS) {
             return self.count(MEMBERS);
         }
-        let liars = if self.has(LIARS.name) {
-            self.liars()
+        let faulty = if self.has(LIARS.name) {
+            self.faulty()
         } else {
             0
         };
-        (self.spec().contributions)(liars)
+        (self.spec().contributions)(faulty)
     }
 
     /// How members score contributions before they are merged, if they do.

@@ -12,15 +12,15 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     parameters: &[LIARS],
     nature: Nature::Robust,
     coordinate_wise: false,
-    contributions: |liars| 2 * liars + 3,
-    build: |kind| Some(Box::new(Krum::new(kind.liars()))),
+    contributions: |faulty| 2 * faulty + 3,
+    build: |kind| Some(Box::new(Krum::new(kind.faulty()))),
 };
 
 pub(super) const MULTI: AggregationSpec = AggregationSpec {
     name: "multi-krum",
     summary: "the mean of the contributions with the nearest neighbours",
     equation: "the mean of the n - f x_k of least score, scores as krum's",
-    build: |kind| Some(Box::new(Krum::multi(kind.liars()))),
+    build: |kind| Some(Box::new(Krum::multi(kind.faulty()))),
     ..SPEC
 };
 
@@ -40,19 +40,22 @@ pub(super) const MULTI: AggregationSpec = AggregationSpec {
 /// `m = n - f`. Special case: f = 0 of multi-Krum is the plain mean.
 #[derive(Clone, Debug)]
 pub struct Krum {
-    liars: usize,
+    faulty: usize,
     many: bool,
 }
 
 impl Krum {
     /// The single best input.
-    pub const fn new(liars: usize) -> Self {
-        Self { liars, many: false }
+    pub const fn new(faulty: usize) -> Self {
+        Self {
+            faulty,
+            many: false,
+        }
     }
 
     /// The mean of the best `n - f`.
-    pub const fn multi(liars: usize) -> Self {
-        Self { liars, many: true }
+    pub const fn multi(faulty: usize) -> Self {
+        Self { faulty, many: true }
     }
 }
 
@@ -80,8 +83,8 @@ pub(super) fn distances(inputs: &[Input<'_>]) -> Vec<Vec<f64>> {
 }
 
 /// The scores of the inputs in `among`, in its order.
-pub(super) fn scores(distances: &[Vec<f64>], among: &[usize], liars: usize) -> Vec<f64> {
-    let nearest = among.len().saturating_sub(liars + 2).max(1);
+pub(super) fn scores(distances: &[Vec<f64>], among: &[usize], faulty: usize) -> Vec<f64> {
+    let nearest = among.len().saturating_sub(faulty + 2).max(1);
     among
         .iter()
         .map(|k| {
@@ -95,11 +98,11 @@ pub(super) fn scores(distances: &[Vec<f64>], among: &[usize], liars: usize) -> V
 
 impl Aggregator for Krum {
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
-        let liars = allowed(self.liars, inputs.len());
+        let faulty = allowed(self.faulty, inputs.len());
         let mut order: Vec<usize> = (0..inputs.len()).collect();
-        let scores = scores(&distances(inputs), &order, liars);
+        let scores = scores(&distances(inputs), &order, faulty);
         order.sort_by(|i, j| scores[*i].total_cmp(&scores[*j]));
-        let keep = if self.many { inputs.len() - liars } else { 1 };
+        let keep = if self.many { inputs.len() - faulty } else { 1 };
         order.truncate(keep);
         // Summed in the order of the inputs, not of the scores.
         order.sort_unstable();

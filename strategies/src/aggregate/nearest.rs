@@ -13,12 +13,12 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     parameters: &[LIARS],
     nature: Nature::Robust,
     coordinate_wise: false,
-    contributions: |liars| 2 * liars + 1,
+    contributions: |faulty| 2 * faulty + 1,
     build: |kind| {
-        let liars = kind.liars();
+        let faulty = kind.faulty();
         Some(Box::new(NearestMeans {
-            rule: TrimmedMean::new(liars),
-            liars,
+            rule: TrimmedMean::new(faulty),
+            faulty,
             means: Vec::new(),
         }))
     },
@@ -40,14 +40,14 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 /// Special case: f = 0 makes all means equal, which is the plain mean.
 struct NearestMeans {
     rule: TrimmedMean,
-    liars: usize,
+    faulty: usize,
     means: Vec<Vec<f32>>,
 }
 
 impl Aggregator for NearestMeans {
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         let n = inputs.len();
-        let keep = n.saturating_sub(self.liars.min(n.saturating_sub(1) / 2));
+        let keep = n.saturating_sub(self.faulty.min(n.saturating_sub(1) / 2));
         let distances = distances(inputs);
         self.means.resize(n, Vec::new());
         for (row, mean) in distances.iter().zip(&mut self.means) {

@@ -12,8 +12,8 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     parameters: &[LIARS],
     nature: Nature::Robust,
     coordinate_wise: true,
-    contributions: |liars| 2 * liars + 1,
-    build: |kind| Some(Box::new(TrimmedMean::new(kind.liars()))),
+    contributions: |faulty| 2 * faulty + 1,
+    build: |kind| Some(Box::new(TrimmedMean::new(kind.faulty()))),
 };
 
 /// `out_d = (1 / (n - 2 f)) sum_{k=f+1}^{n-f} x_(k)d` over the sorted values of coordinate d.
@@ -26,15 +26,15 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 /// plain mean, `f = (n - 1) / 2` the median.
 #[derive(Clone, Debug)]
 pub struct TrimmedMean {
-    liars: usize,
+    faulty: usize,
     network: Network,
 }
 
 impl TrimmedMean {
-    /// Drops `liars` values on each side.
-    pub fn new(liars: usize) -> Self {
+    /// Drops `faulty` values on each side.
+    pub fn new(faulty: usize) -> Self {
         Self {
-            liars,
+            faulty,
             network: Network::default(),
         }
     }
@@ -43,7 +43,7 @@ impl TrimmedMean {
 impl Aggregator for TrimmedMean {
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
         let values: Vec<&[f32]> = inputs.iter().map(|(values, _)| *values).collect();
-        let drop = self.liars.min(values.len().saturating_sub(1) / 2);
+        let drop = self.faulty.min(values.len().saturating_sub(1) / 2);
         let keep = drop..values.len() - drop;
         let share = 1.0 / keep.len().max(1) as f32;
         if values.is_empty() {

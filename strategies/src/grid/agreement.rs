@@ -1,23 +1,32 @@
-//! How many lying members a group survives: from the table of the configuration to the plan.
+//! What a group's members expect of each other: from the table of the configuration to the plan.
 
 use super::StrategyError;
+use super::grouping;
 use super::methods::{self, LIARS};
+use super::strategy::GroupChoice;
 use super::tables::{Agreement, Liars};
 use super::validate::{absent, range};
 use crate::names::hint;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
-use murmurate_protocol::{ExchangeKind, Grouping};
+use murmurate_protocol::{AgreementPlan, ExchangeKind};
 
 const KEY: &str = LIARS.name;
 
 /// Every group survives as many liars as one of its size can.
 const MAX: &str = "max";
 
-/// How many liars are survived; none where the table does not say.
+/// What the table says of groups.
 pub(super) fn read(
     exchange: ExchangeKind,
     table: &Agreement,
-) -> Result<Option<u16>, StrategyError> {
+) -> Result<GroupChoice, StrategyError> {
+    Ok(GroupChoice {
+        liars: liars(exchange, table)?,
+        grouping: grouping::read(exchange, table)?,
+    })
+}
+
+fn liars(exchange: ExchangeKind, table: &Agreement) -> Result<Option<u16>, StrategyError> {
     if !exchange.agrees() {
         return absent(&table.liars, KEY, methods::label(exchange)).map(|()| None);
     }
@@ -38,6 +47,17 @@ pub(super) fn read(
     }
 }
 
+impl GroupChoice {
+    /// Its part of the plan; the rest is as usual.
+    pub(super) fn plan(self) -> AgreementPlan {
+        AgreementPlan {
+            liars: self.liars.unwrap_or(0),
+            grouping: self.grouping.unwrap_or_default(),
+            ..AgreementPlan::default()
+        }
+    }
+}
+
 impl Agreement {
     /// Set for an empty table.
     pub(super) fn is_default(&self) -> bool {
@@ -45,34 +65,12 @@ impl Agreement {
     }
 
     /// Writes it down.
-    pub(super) fn from_plan(liars: Option<u16>, grouping: Option<Grouping>) -> Self {
+    pub(super) fn of(GroupChoice { liars, grouping }: GroupChoice) -> Self {
         let liars = liars.map(|liars| match liars {
             u16::MAX => Liars::Name(MAX.to_owned()),
             count => Liars::Count(i64::from(count)),
         });
-        let row = match grouping {
-            Some(Grouping::Grid { row }) if row > 0 => Some(i64::from(row)),
-            _ => None,
-        };
-        let cell = grouping.and_then(Grouping::cell).map(i64::from);
-        let dealing = match grouping {
-            Some(Grouping::RandomCells { .. }) => Some(super::grouping::RANDOM.to_owned()),
-            Some(Grouping::Cells { .. }) => Some(super::grouping::AXES.to_owned()),
-            _ => None,
-        };
-        let grouping = grouping.map(|grouping| match grouping {
-            Grouping::Flat => "flat".to_owned(),
-            Grouping::Grid { .. } => "grid".to_owned(),
-            Grouping::Cells { .. } | Grouping::RandomCells { .. } => {
-                super::grouping::CELLS.to_owned()
-            }
-        });
-        Self {
-            liars,
-            grouping,
-            row,
-            cell,
-            dealing,
-        }
+        let rest = grouping.map(grouping::table).unwrap_or_default();
+        Self { liars, ..rest }
     }
 }

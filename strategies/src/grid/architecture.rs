@@ -11,14 +11,12 @@ use super::{StrategyError, methods, schedule};
 use crate::topology::{self, TopologyKind};
 use murmurate_protocol::Contribution;
 
-/// Contributions by name.
 const CONTRIBUTION_NAMES: [(&str, Contribution); 3] = [
     ("gradient", Contribution::Gradient),
     ("delta", Contribution::Delta),
     ("parameters", Contribution::Parameters),
 ];
 
-/// The name of a contribution.
 fn contribution_name(contribution: Contribution) -> &'static str {
     let mut all = CONTRIBUTION_NAMES.iter();
     let found = all.find(|(_, known)| *known == contribution);

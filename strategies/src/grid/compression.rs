@@ -1,7 +1,7 @@
 //! How contributions are encoded, and from which codecs rounds choose: from the table of the configuration to
 //! the plan.
 
-use super::error::refuse;
+use super::error::{no_liars, refuse};
 use super::registry::{CHOICES, CHOOSE_EVERY, CHOOSE_FROM, CODECS, FROM_RANGE, TRAIN_SHARE};
 use super::strategy::{Choice, Compression};
 use super::tables::Compression as Table;
@@ -173,10 +173,11 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         strategy.signs(),
         KEY,
         "what members sign says nothing of their waits",
-        "set agreement.liars to 0, or leave it out",
+        no_liars!("leave it out"),
     )?;
     refuse(
         strategy
+            .groups
             .grouping
             .is_some_and(|grouping| grouping.has_roll()),
         KEY,
@@ -211,7 +212,6 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
 }
 
 impl Choice {
-    /// Writes it down.
     pub(super) fn write(&self, codec: &CodecKind, table: &mut Table) {
         let own = |kind: &CodecKind| kind.spec().tag == codec.spec().tag;
         let value = |kind: &CodecKind| {

@@ -107,7 +107,6 @@ pub fn names(entries: &[Entry]) -> Vec<&'static str> {
     entries.iter().map(|entry| entry.name).collect()
 }
 
-/// Names as a list.
 pub(super) fn names_of(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     names.collect()
 }

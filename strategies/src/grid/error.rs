@@ -125,6 +125,17 @@ pub enum StrategyError {
     Plan(#[from] PlanError),
 }
 
+/// The remedy for what signed statements do not cover, or another one.
+macro_rules! no_liars {
+    () => {
+        "set agreement.liars to 0"
+    };
+    ($or:literal) => {
+        concat!(no_liars!(), ", or ", $or)
+    };
+}
+pub(super) use no_liars;
+
 /// Refuses a combination.
 pub(super) const fn refused(
     key: &'static str,

@@ -1,7 +1,7 @@
 //! How a swarm is cut into groups: from the table of the configuration to the plan, and what a grid
 //! cannot carry. What cells cannot carry is with their exchange.
 
-use super::error::{refuse, refused};
+use super::error::{no_liars, refuse, refused};
 use super::methods::{CELL, DEALING, GROUPING, ROW};
 use super::tables::Agreement;
 use super::validate::{absent, choose_of, range};
@@ -15,7 +15,6 @@ const KEY: &str = GROUPING.name;
 /// The grouping, and the exchange, that averages parameters over cells.
 pub(super) const CELLS: &str = methods::CELLS;
 
-/// Its values.
 pub(super) const GROUPINGS: [&str; 4] = ["auto", "flat", "grid", CELLS];
 
 /// Cells along the axes of a grid, and random ones.
@@ -58,6 +57,23 @@ pub(super) fn read(
     })
 }
 
+/// The table that says so.
+pub(super) fn table(grouping: Grouping) -> Agreement {
+    let (name, row, dealing) = match grouping {
+        Grouping::Flat => ("flat", 0, None),
+        Grouping::Grid { row } => ("grid", row, None),
+        Grouping::Cells { .. } => (CELLS, 0, Some(AXES)),
+        Grouping::RandomCells { .. } => (CELLS, 0, Some(RANDOM)),
+    };
+    Agreement {
+        liars: None,
+        grouping: Some(name.to_owned()),
+        row: (row > 0).then(|| i64::from(row)),
+        cell: grouping.cell().map(i64::from),
+        dealing: dealing.map(str::to_owned),
+    }
+}
+
 /// The cells that the table says.
 fn cells(exchange: ExchangeKind, table: &Agreement) -> Result<Grouping, StrategyError> {
     let grouping = choose_of(&table.grouping, "auto", KEY, &GROUPINGS)?;
@@ -80,7 +96,6 @@ fn cells(exchange: ExchangeKind, table: &Agreement) -> Result<Grouping, Strategy
     )
 }
 
-/// Refuses what rows and columns cannot carry.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     match strategy.grouping() {
         Some(Grouping::Grid { .. }) => carries(strategy),
@@ -121,7 +136,7 @@ fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
         strategy.signs(),
         KEY,
         "no other peer sees what a row's member summed, so a grid does not survive liars",
-        "set agreement.liars to 0, or use grouping = \"flat\"",
+        no_liars!("use grouping = \"flat\""),
     )?;
     refuse(
         strategy.synchronization().pace.is_agreed(),
@@ -141,12 +156,12 @@ fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
 impl Strategy {
     /// How a swarm is cut into groups; `None` where the number of peers decides.
     pub const fn grouping(&self) -> Option<Grouping> {
-        self.grouping
+        self.groups.grouping
     }
 
     /// Why its exchange has one group of at most 64, where it has that.
     pub(crate) fn why_flat(&self) -> &'static str {
-        match (self.grouping, carries(self)) {
+        match (self.groups.grouping, carries(self)) {
             (_, Err(StrategyError::Refused { reason, .. })) => reason,
             (Some(Grouping::Flat), _) => "agreement.grouping is \"flat\"",
             _ => "agreement.grouping leaves it to the run, which has no grid",
@@ -157,8 +172,8 @@ impl Strategy {
     /// peers than one group holds form a grid, if a grid can carry the strategy.
     #[must_use]
     pub fn for_peers(mut self, peers: usize) -> Self {
-        if self.grouping.is_none() && peers > GROUP_MEMBERS_MAX && carries(&self).is_ok() {
-            self.grouping = Some(Grouping::Grid { row: 0 });
+        if self.groups.grouping.is_none() && peers > GROUP_MEMBERS_MAX && carries(&self).is_ok() {
+            self.groups.grouping = Some(Grouping::Grid { row: 0 });
         }
         self
     }

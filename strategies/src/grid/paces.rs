@@ -14,7 +14,6 @@ const KEY: &str = "synchronization.pace";
 /// Parts of a factor and a share.
 const THOUSAND: f64 = 1e3;
 
-/// All paces. One entry each.
 pub(super) const PACES: [&PaceSpec; 6] = [
     &PaceSpec {
         entry: Entry::new("steady", "every round is alike", "H_r = H_0", "-"),
@@ -228,7 +227,6 @@ fn measured(kind: &PaceKind, table: &Table) -> Result<Pace, &'static str> {
     })
 }
 
-/// The pace that the table says.
 pub(super) fn read(exchange: ExchangeKind, table: &Table) -> Result<Pace, StrategyError> {
     let kind: PaceKind = read_method(&table.pace, &table.parameters)?;
     let pace = (kind.spec().read)(&kind, table).map_err(|key| outside(&kind, key))?;
@@ -253,7 +251,6 @@ pub(super) fn read(exchange: ExchangeKind, table: &Table) -> Result<Pace, Strate
     Ok(pace)
 }
 
-/// Writes a pace down.
 pub(super) fn write(pace: Pace, table: &mut Table) {
     for spec in PACES {
         if let Some(values) = (spec.write)(pace) {

@@ -109,7 +109,7 @@ fn masked(strategy: &Strategy) -> Result<(), StrategyError> {
     )?;
     refuse(
         strategy.signs(),
-        "agreement.liars",
+        methods::LIARS.name,
         "a member that lies is found by its contribution, and no one sees a masked one",
         "set it to 0, or use another rule, such as \"centered-clip\"",
     )?;
@@ -251,7 +251,7 @@ fn two_passes(strategy: &Strategy) -> Result<(), StrategyError> {
     )?;
     refuse(
         strategy.signs(),
-        "agreement.liars",
+        methods::LIARS.name,
         "no vote is about the basis that an owner makes of the first contributions, so it must be honest",
         "set it to 0, or use another codec, such as \"top-k\"",
     )?;

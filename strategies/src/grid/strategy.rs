@@ -45,8 +45,7 @@ pub struct Strategy {
     overlap: overlap::Overlap,
     outer: OuterKind,
     aggregation: AggregationKind,
-    liars: Option<u16>,
-    pub(super) grouping: Option<Grouping>,
+    pub(super) groups: GroupChoice,
     pub(super) inner: Inner,
     deadlines: DeadlinePlan,
 }
@@ -73,6 +72,14 @@ pub(super) struct Architecture {
     pub(super) local: Vec<String>,
     /// Parts of a fragment that owners share by their lines; zero where each owns a shard.
     pub(super) parts: u16,
+}
+
+/// What a strategy says of its groups; `None` leaves it to the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct GroupChoice {
+    /// Members that may lie without harm; `u16::MAX` for as many as a group of its size survives.
+    pub(super) liars: Option<u16>,
+    pub(super) grouping: Option<Grouping>,
 }
 
 /// How contributions are encoded.
@@ -124,15 +131,9 @@ impl Strategy {
         self.architecture.kind
     }
 
-    /// How many members of a group may lie without harm; `None` where the configuration leaves it to
-    /// the run. `u16::MAX` stands for as many as a group of its size can survive.
-    pub const fn liars(&self) -> Option<u16> {
-        self.liars
-    }
-
     /// Set where members sign, because some of them may lie.
     pub(super) fn signs(&self) -> bool {
-        self.liars.is_some_and(|liars| liars > 0)
+        self.groups.plan().signs()
     }
 
     /// Which way an all-reduce sums up.

@@ -1,6 +1,6 @@
 //! Which peers wait for which in a round: from the table of the configuration to the plan. The bounds of a center are in the file of its exchange.
 
-use super::error::refuse;
+use super::error::{no_liars, refuse};
 use super::methods::{ENOUGH, FRACTION, GRACE, GRACE_MS};
 use super::tables::{Synchronization as Table, Tables};
 use super::validate::absent;
@@ -16,10 +16,8 @@ use murmurate_protocol::{
 /// The longest grace: a day.
 const GRACE_MS_MAX: f64 = 86_400_000.0;
 
-/// Parts of a fraction.
 const MILLION: f64 = 1e6;
 
-/// The kinds of grace.
 const GRACES: [&str; 2] = ["fixed", "adaptive"];
 
 /// What the table says of an exchange's rounds.
@@ -84,7 +82,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         agreed && strategy.signs(),
         "synchronization.pace",
         "what members sign says nothing of their loss or their waits",
-        "set agreement.liars to 0, or use pace = \"decay\"",
+        no_liars!("use pace = \"decay\""),
     )?;
     let sampled = strategy.synchronization().sampling != Sampling::ALL;
     refuse(
@@ -127,7 +125,6 @@ fn sampling(exchange: ExchangeKind, table: &Table) -> Result<Sampling, StrategyE
 }
 
 impl Tables {
-    /// Writes it down.
     pub(super) fn set_synchronization(
         &mut self,
         exchange: ExchangeKind,

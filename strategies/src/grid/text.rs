@@ -110,7 +110,6 @@ fn own(table: &str) -> Vec<&'static str> {
     }
 }
 
-/// All keys of a table.
 fn keys(table: &str) -> Vec<&'static str> {
     let mut all = order(table);
     for key in shared(table) {
@@ -122,7 +121,6 @@ fn keys(table: &str) -> Vec<&'static str> {
     all
 }
 
-/// Refuses tables and keys that do not exist.
 pub(super) fn check(config: &toml::Table) -> Result<(), StrategyError> {
     for (name, value) in config {
         if !TABLES.contains(&name.as_str()) {
@@ -171,7 +169,6 @@ const BUDGET: [&str; 3] = ["inner_steps", "round_time", "pace"];
 /// Where fragments begin. A configuration that sets the first replaces all of them.
 const CUT: [&str; 5] = ["cut", "fragments", "latency_ms", "mbit_s", "backward_ms"];
 
-/// Parses TOML.
 pub(super) fn parse(text: &str) -> Result<toml::Table, StrategyError> {
     text.parse::<toml::Table>()
         .map_err(|error| StrategyError::Syntax {
@@ -236,7 +233,6 @@ fn drop_groups_of_another_exchange(preset: &mut toml::Table, config: &toml::Tabl
     }
 }
 
-/// Reads the tables.
 pub(super) fn read(config: &toml::Table) -> Result<Tables, StrategyError> {
     Ok(Tables {
         synchronization: Synchronization {
@@ -307,7 +303,6 @@ pub(super) fn canonical(tables: &Tables) -> String {
     toml::to_string(&tables).expect(TOML)
 }
 
-/// Entries in this order.
 struct Ordered<K, V>(Vec<(K, V)>);
 
 impl<K: Serialize, V: Serialize> Serialize for Ordered<K, V> {

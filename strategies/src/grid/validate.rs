@@ -255,7 +255,6 @@ pub(super) fn deadlines(table: &Deadlines) -> Result<DeadlinePlan, StrategyError
 }
 
 impl Deadlines {
-    /// Writes deadlines down.
     pub(super) fn from_plan(plan: &DeadlinePlan) -> Self {
         let ms = |time: Duration| u64::try_from(time.as_millis()).ok();
         Self {

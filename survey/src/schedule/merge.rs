@@ -72,8 +72,8 @@ pub(super) fn groups(bytes: &[f64], ready: &[f64], (alpha, beta): Line) -> Vec<R
     for (index, own) in bytes.iter().enumerate() {
         carried += own;
         let begin = f64::max(free, ready[index]);
-        let merges = |next: &f64| *next < begin + alpha || carried < SHORT;
-        if !ready.get(index + 1).is_some_and(merges) {
+        let joins = |next: &f64| *next < begin + alpha || carried < SHORT;
+        if !ready.get(index + 1).is_some_and(joins) {
             groups.push(first..index + 1);
             free = begin + alpha + beta * carried;
             (first, carried) = (index + 1, 0.0);

@@ -1,9 +1,9 @@
 //! What goes wrong and is not over yet, as far as events say both.
 
+use crate::api::status::BranchStatus;
 use murmurate_protocol::{Event, PeerId, SortedMap, Time};
 use murmurate_trust::Refusal;
 
-/// Daemons that are remembered for each reason.
 const PEERS_MAX: usize = 64;
 
 const WORDS_MAX: usize = 256;
@@ -64,7 +64,7 @@ pub struct Outages {
     /// Daemons that lied and are members still.
     pub lied: SortedMap<String, String>,
     /// The sides of a swarm that was split are being merged.
-    pub merging: bool,
+    merging: bool,
     /// Files that were lost or changed.
     pub altered: Vec<Altered>,
     /// Unix time since which another daemon with this identity is heard.
@@ -72,6 +72,11 @@ pub struct Outages {
 }
 
 impl Outages {
+    /// The branch of this daemon while its side is being merged with others.
+    pub fn merging_branch(&self, branch: Option<BranchStatus>) -> Option<BranchStatus> {
+        branch.filter(|branch| self.merging && branch.met)
+    }
+
     pub(super) fn observe(&mut self, event: &Event) {
         match event {
             Event::Phase { round, .. } => self.enter(round.0),

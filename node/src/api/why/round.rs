@@ -56,7 +56,7 @@ fn present(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
         Some(wait) => of_wait(facts, wait),
         None => without_wait(facts),
     };
-    let answer = refusals(facts, merging(facts, answer));
+    let answer = refusals(facts, reunion(facts, answer));
     match facts.status.privacy {
         Some(privacy) => answer.say(privacy.sentence()),
         None => answer,
@@ -64,9 +64,8 @@ fn present(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
 }
 
 /// Adds that the sides of a split are being merged.
-fn merging(facts: &Facts<'_>, answer: Answer) -> Answer {
-    let merges = facts.insight.outages.merging;
-    match facts.status.branch.filter(|branch| merges && branch.met) {
+fn reunion(facts: &Facts<'_>, answer: Answer) -> Answer {
+    match facts.insight.outages.merging_branch(facts.status.branch) {
         Some(branch) => answer.say(format!(
             "The swarm was split in round {}; its sides are being merged.",
             branch.since_round

@@ -70,16 +70,14 @@ pub(crate) fn troubles(facts: &Facts<'_>) -> Vec<Trouble> {
 /// State of the daemon in one word: a grave trouble, or else its work.
 pub(crate) fn state(facts: &Facts<'_>, troubles: &[Trouble]) -> &'static str {
     let grave = troubles.first().filter(|trouble| trouble.kind.is_grave());
-    let status = facts.status;
+    let (status, outages) = (facts.status, &facts.insight.outages);
     let alone = status.linked() == 0;
     match (grave, phase(facts)) {
         (Some(trouble), _) => trouble.kind.word(),
         (None, Some(Phase::New | Phase::Join) | None) => "starting",
         (None, Some(phase @ (Phase::Finished | Phase::Leaving | Phase::Left))) => phase.word(),
         _ if status.control.paused => Phase::Paused.word(),
-        _ if facts.insight.outages.merging && status.branch.is_some_and(|branch| branch.met) => {
-            "merging"
-        }
+        _ if outages.merging_branch(status.branch).is_some() => "merging",
         _ if alone => "alone",
         _ => "training",
     }

@@ -25,6 +25,7 @@ struct Votes(Vec<(Digest, Members)>);
 impl Votes {
     /// Counts a member's vote, if it is its first.
     fn add(&mut self, index: usize, value: Digest) {
+        // A second vote could complete a second majority.
         if self.0.iter().any(|(_, voters)| voters.has(index)) {
             return;
         }
@@ -47,8 +48,7 @@ impl Votes {
 pub(super) struct Coordination {
     pub(super) ballot: Ballot,
     pub(super) promises: SortedMap<usize, Promise>,
-    /// The plan is made. Promises that come later change nothing: the members may already
-    /// have voted on it.
+    /// The plan is made. The members may have voted on it, so later promises change nothing.
     pub(super) planned: bool,
 }
 
@@ -59,7 +59,6 @@ pub(super) struct Agreement {
     pub(super) ballot: Ballot,
     /// No vote is given below this ballot.
     pub(super) promised: Ballot,
-    /// This peer's vote in the highest ballot.
     pub(super) voted: Option<(Ballot, Versions)>,
     votes: SortedMap<Ballot, Votes>,
     /// The versions that values stand for, of values that some member voted for.
@@ -138,8 +137,7 @@ impl Agreement {
         }
     }
 
-    /// The ballot that a message without a proof names: in signed ballots the number may be higher
-    /// than in others, and says nothing.
+    /// The ballot that a message without a proof names; the number of a signed one says nothing.
     pub(super) fn first(&self) -> Ballot {
         let number = if self.signs() {
             0
@@ -175,6 +173,8 @@ impl Agreement {
     ) {
         self.votes.entry(ballot).or_default().add(index, value);
         let mut values = self.votes.values().flat_map(|votes| &votes.0);
+        // Names only of what some member voted for: otherwise one peer could fill the memory with
+        // them.
         if let Some(versions) = versions
             && values.any(|(voted, _)| *voted == value)
         {
@@ -206,14 +206,12 @@ impl Agreement {
         all.find(|(value, _)| !self.names.contains_key(value))
     }
 
-    /// This peer coordinates this ballot or a higher one already.
     pub(super) fn coordinates(&self, ballot: Ballot) -> bool {
         let current = self.coordination.as_ref();
         current.is_some_and(|coordination| coordination.ballot >= ballot)
     }
 
-    /// The members that have promised in a ballot that this peer coordinates and has no plan for
-    /// yet; `None` where there is no such ballot.
+    /// The members that have promised in a ballot that this peer coordinates and has no plan for.
     pub(super) fn promised_so_far(&self) -> Option<Members> {
         let open = self.coordination.as_ref().filter(|c| !c.planned)?;
         Some(open.promises.keys().copied().collect())

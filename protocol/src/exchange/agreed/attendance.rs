@@ -33,8 +33,7 @@ fn note_seats(cx: &mut Context, round: Round, members: &[Member], seated: Member
     cx.view.seats.note(cx.now, round, seated);
 }
 
-/// The members whose contributions are in these versions. Unlike [`contributors`], all that know the
-/// decision find the same.
+/// The members in these versions. Unlike [`contributors`], all that know the decision agree.
 fn named(members: &[Member], versions: &[ShardVersion]) -> Members {
     let used = |(index, member): (usize, &Member)| {
         let by_another = |v: &ShardVersion| v.owner != member.peer && v.contributors.has(index);
@@ -130,7 +129,6 @@ fn by_others(members: &[Member], versions: &[ShardVersion]) -> Members {
     members.iter().enumerate().filter_map(used).collect()
 }
 
-/// The members that contributed to a fragment of a round.
 fn contributors(decided: &FragmentRound) -> Members {
     let scope = &decided.scope;
     let Some((_, versions)) = &decided.agreement.decided else {

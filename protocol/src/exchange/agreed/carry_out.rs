@@ -50,6 +50,7 @@ impl FragmentRound {
         let (Some(role), Some(work)) = (program.role(shard), work) else {
             return;
         };
+        // One order at a time: a stage sums what the stage before it encoded.
         let ready = work.bytes.filter(|_| !work.busy);
         let (Some(bytes), Some(stage)) = (ready, role.stages.get(work.stage)) else {
             return;
@@ -96,6 +97,7 @@ impl FragmentRound {
             .iter()
             .fold(Members::NONE, |all, (set, ..)| all | *set);
         let scope = &self.scope;
+        // A mean of nothing has no value to pass on, so a ballot reduces the shard directly.
         if scope.weight(work.set) <= 0.0 {
             pipeline.failed = true;
             return;
@@ -127,7 +129,6 @@ impl FragmentRound {
         open
     }
 
-    /// An order of the schedule was answered.
     pub(super) fn pipeline_answered(
         &mut self,
         cx: &mut Context,
@@ -140,6 +141,7 @@ impl FragmentRound {
             (Task::Value(_), Done::Encoded { .. }) if !open => {
                 self.transfers.slices.insert(name);
             }
+            // A ballot has begun: the values of ballot zero are of no use.
             _ if !open => {}
             (Task::Fold(shard), Done::Combined) => {
                 let (store, slice, of) = (StoreId::Shard(shard), name, self.scope.of);
@@ -229,7 +231,6 @@ impl FragmentRound {
         pipeline.is_some_and(|pipeline| pipeline.is_broken(self.hopeful, holds))
     }
 
-    /// The next value is encoded.
     fn next_stage(&mut self, cx: &mut Context, shard: u16, bytes: u64, digest: Option<Digest>) {
         let me = cx.me();
         let Some(pipeline) = &mut self.pipeline else {
@@ -242,6 +243,7 @@ impl FragmentRound {
         (work.busy, work.sent, work.bytes) = (false, false, Some(bytes));
         work.stage += 1;
         let (set, stage) = (work.set, work.stage);
+        // Only the last stage makes the aggregate, which all members hear of.
         let Some(digest) = digest.filter(|_| ends == Some((true, stage))) else {
             return;
         };
@@ -254,6 +256,7 @@ impl FragmentRound {
                 digest,
             };
             let reduced = FragmentMessage::Reduced { shard, version };
+            // Its word goes ahead of the bytes, which come by way of other members.
             self.scope.send_all(cx, &reduced);
             self.work(shard, |work| work.told = Some(version));
         }
@@ -268,14 +271,14 @@ impl FragmentRound {
         self.check_aggregate(cx, shard);
     }
 
-    /// An aggregate and its owner's announcement are here: forwarded if they match, dropped
-    /// otherwise.
+    /// An aggregate and its owner's word are here: it is passed on if they match.
     fn check_aggregate(&mut self, cx: &mut Context, shard: u16) {
         let Some(pipeline) = &mut self.pipeline else {
             return;
         };
         let (program, open) = (pipeline.program.clone(), pipeline.open);
         let work = &mut pipeline.works[usize::from(shard)];
+        // Bytes and word take different ways, and neither counts without the other.
         let (Some(told), Some(came)) = (work.told, work.came) else {
             return;
         };
@@ -338,8 +341,7 @@ impl FragmentRound {
         Ok(())
     }
 
-    /// A partial sum, or an aggregate of ballot zero, arrived from the member with this index. It is the mean of
-    /// `members`.
+    /// A partial sum, or an aggregate of ballot zero, arrived: the mean of `members`.
     pub(super) fn pipeline_arrived(
         &mut self,
         cx: &mut Context,
@@ -361,12 +363,14 @@ impl FragmentRound {
         };
         if slice.part == Part::Aggregate {
             let owner = self.scope.group.peer(pipeline.program.owner(slice.shard));
+            // The schedule names one member that hands each shard on to this one.
             if role.server != Some(index) || slice.origin != owner {
                 return broke("an aggregate from a member that does not hand it on");
             }
             let Some(digest) = digest else {
                 return broke("an aggregate without a digest");
             };
+            // A repeated push brings the same bytes again.
             if self.transfers.slices.insert(slice) {
                 self.work(slice.shard, |work| {
                     work.came = Some(Came {
@@ -380,6 +384,7 @@ impl FragmentRound {
             }
         } else {
             let sources = role.stages.iter().flat_map(|stage| &stage.from);
+            // What a partial sum may hold follows from the schedule: no other set is accepted.
             let mut named = sources.filter(|s| (s.member, s.value) == (index, slice.attempt.0));
             let fits = named.any(|source| members.has(index) && members.is_within(source.set));
             if !fits {
@@ -412,6 +417,7 @@ impl FragmentRound {
             first = !work.arrived.contains_key(&source);
             work.arrived.entry(source).or_insert(set);
         });
+        // A repetition would count as a longer wait than the first one was.
         if first {
             let waited = cx.now.since(self.since);
             cx.deadlines

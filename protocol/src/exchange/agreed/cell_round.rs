@@ -27,6 +27,7 @@ impl CellRound {
         let group = Group::new(&cx.plan, cx.round, all.collect(), cx.me())?;
         let (round, members) = (cx.round, members.to_vec());
         cx.emit(Event::Group { round, members });
+        // A link may have ended between the word of a member and the cell.
         let gone = group.others().filter(|(_, peer)| !cx.view.is_here(*peer));
         let fragments = Fragments {
             lost: gone.map(|(index, _)| index).collect(),
@@ -63,23 +64,21 @@ impl CellRound {
         Some(next)
     }
 
-    /// A fragment is open, or has ended.
     pub(crate) fn has_opened(&self, fragment: FragmentId) -> bool {
         let mut open = self.fragments.all.iter();
         open.any(|open| open.scope.fragment == fragment)
     }
 
-    /// After every signal: a member that was given up in one fragment is given up in all, and a fragment
-    /// whose bytes can no longer be found is void here.
+    /// After every signal: losses are shared, and a fragment is void whose bytes are not found.
     pub(crate) fn settle(&mut self, cx: &mut Context) {
         self.fragments.share_losses(cx);
         let missed = |f: &&mut FragmentRound| f.missed.is_some() && f.ending.is_none();
         for fragment in self.fragments.all.iter_mut().filter(missed) {
+            // A cell has no state to take over: its members go on with their own parameters.
             fragment.void(cx);
         }
     }
 
-    /// All fragments of the round have ended.
     pub(crate) fn is_over(&self, cx: &Context) -> bool {
         let all = cx.plan.fragments_of(cx.round).count();
         self.fragments.all.len() == all && self.fragments.open().next().is_none()
@@ -95,6 +94,7 @@ impl CellRound {
         from: PeerId,
         message: &Scoped,
     ) -> Result<(), PeerError> {
+        // Peers may be dealt into another cell by another view: no rule is broken by that.
         if message.group != self.group.tag {
             return Ok(());
         }
@@ -128,7 +128,6 @@ impl CellRound {
         Ok(true)
     }
 
-    /// A member's link is gone.
     pub(crate) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         if let Some(index) = self.group.index(peer) {
             self.fragments.lost |= Members::one(index);

@@ -5,7 +5,7 @@ use super::fragment::FragmentRound;
 use super::group::Group;
 use super::member::Member;
 use super::message::FragmentMessage;
-use super::scope::Within;
+use super::scope::{ColumnShard, Scope};
 use crate::core::context::Context;
 use crate::sorted::SortedMap;
 use crate::{FragmentId, GroupTag, Members, PeerId, TallyEntry};
@@ -26,13 +26,12 @@ pub(crate) struct Shape {
 
 /// The agreement of a column.
 #[derive(Debug)]
-pub(crate) struct Column {
+pub(crate) struct GridColumn {
     pub(crate) round: FragmentRound,
 }
 
-impl Column {
-    /// Begins a column's agreement. `members` are in `PeerId` order. `longer` is added to the wait for the rows,
-    /// which have waits of their own.
+impl GridColumn {
+    /// Begins, with members in `PeerId` order. `longer` is added to the wait for the rows.
     pub(crate) fn new(
         cx: &mut Context,
         fragment: FragmentId,
@@ -50,7 +49,7 @@ impl Column {
         let unsure = group.others().filter(|(_, peer)| !cx.view.serves(*peer));
         let lost = unsure.map(|(index, _)| index).collect();
         let owners = shape.owners.iter().filter_map(|peer| group.index(*peer));
-        let within = Within {
+        let shard = ColumnShard {
             column: shape.column,
             columns: shape.columns,
             owners: owners.collect(),
@@ -60,18 +59,19 @@ impl Column {
             note: shape.noted.then(Vec::new),
             tallies: SortedMap::new(),
         };
-        let cut = (None, shape.parts);
-        let round = FragmentRound::cut_into(cx, fragment, group, cut, lost, Some(within));
+        let mut scope = Scope::new(cx, fragment, group, shape.parts);
+        scope.in_column = Some(shard);
+        let round = FragmentRound::about(cx, scope, None, lost);
         Self { round }
     }
 
     /// The mean of this peer's row lies in the Executor. `tally` says whose contributions it holds.
     pub(crate) fn feed(&mut self, cx: &mut Context, weight: f64, tally: Vec<TallyEntry>) {
         let me = self.round.scope.group.me;
-        if let Some(within) = &mut self.round.scope.within {
-            within.weight = weight;
-            within.fed = Some(cx.now);
-            within.tallies.insert(me, tally);
+        if let Some(shard) = &mut self.round.scope.in_column {
+            shard.weight = weight;
+            shard.fed = Some(cx.now);
+            shard.tallies.insert(me, tally);
         }
         self.round.scope.group.members[me].said.weight = weight;
         self.round.encode_all(cx);
@@ -91,10 +91,10 @@ impl Column {
 
     /// Sets what to decide beside the parameters, while that is open.
     pub(crate) fn set_note(&mut self, note: Vec<u8>) {
-        if let Some(within) = &mut self.round.scope.within
-            && within.note.is_some()
+        if let Some(shard) = &mut self.round.scope.in_column
+            && shard.note.is_some()
         {
-            within.note = Some(note);
+            shard.note = Some(note);
         }
     }
 

@@ -78,7 +78,6 @@ impl Scoped {
 pub(crate) struct Proven {
     /// The same without the proof.
     pub(crate) plain: Scoped,
-    /// The anchor of the group that decided.
     pub(crate) anchor: Digest,
     /// Number of members that have signed it. With more than may lie, one that does not lie has signed it in a
     /// group that it accepted, so no other decision of the round can have a proof. With fewer, its teller
@@ -101,8 +100,10 @@ pub(crate) fn proven(cx: &Context, scoped: &Scoped) -> Option<Proven> {
     };
     let digest = group.digest(&cx.plan.run, scoped.round);
     let member = |peer: &PeerId| group.members.iter().any(|m| m.peer == *peer);
+    // A signature that is listed twice counts once.
     let signers: SortedSet<PeerId> = signatures.iter().map(|(peer, _)| *peer).collect();
     let quorum = cx.plan.quorum_of(usize::from(group.seats));
+    // Locks of a quorum decide in any ballot; votes only in ballot zero, and only all of them.
     let enough = if *locked {
         signers.len() >= quorum
     } else {
@@ -120,7 +121,6 @@ pub(crate) fn proven(cx: &Context, scoped: &Scoped) -> Option<Proven> {
     })
 }
 
-/// The slices that a decision names.
 pub(crate) fn slices_of(kind: ExchangeKind, decision: &Scoped) -> Vec<SliceId> {
     named(kind, decision).map(|(slice, _)| slice).collect()
 }
@@ -166,7 +166,6 @@ fn named(kind: ExchangeKind, decision: &Scoped) -> impl Iterator<Item = (SliceId
     present.map(name)
 }
 
-/// Slices with the members' scores, where a decision names some.
 pub(crate) fn scores_of(decision: &Scoped) -> Vec<SliceId> {
     let all = slices_of(ExchangeKind::Gathered, decision).into_iter();
     all.filter(|slice| slice.part == Part::Scores).collect()
@@ -190,7 +189,6 @@ pub(crate) fn inputs_of(decision: &Scoped) -> Vec<(SliceId, f64)> {
         .collect()
 }
 
-/// The weights of all contributions to a decision.
 pub(super) fn weight_of(decision: &Scoped) -> f64 {
     let FragmentMessage::Decided {
         members, versions, ..

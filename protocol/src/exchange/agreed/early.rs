@@ -19,9 +19,9 @@ impl Early {
         self.slices.len() + self.messages.len()
     }
 
-    /// Keeps a message, while there is room.
     pub(crate) fn keep_message(&mut self, from: PeerId, message: &Scoped) {
         let of_sender = self.messages.iter().filter(|(f, _)| *f == from);
+        // A bound for each sender, so that one of them cannot take the room of the others.
         let room = of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX;
         if room && self.messages.len() < EARLY_MESSAGES_MAX {
             self.messages.push((from, message.clone()));
@@ -58,13 +58,11 @@ impl Early {
         broke("too many early slices").map(|()| false)
     }
 
-    /// Takes out the slices of rounds and fragments that begin.
     pub(crate) fn take_slices(&mut self, due: impl Fn(Round, FragmentId) -> bool) -> Vec<Arrived> {
         let due = |early: &mut Arrived| due(early.slice.round, early.slice.fragment);
         self.slices.extract_if(.., due).collect()
     }
 
-    /// Takes out the messages of rounds and fragments that begin.
     pub(crate) fn take_messages(
         &mut self,
         due: impl Fn(Round, FragmentId) -> bool,
@@ -85,13 +83,11 @@ impl Early {
         self.messages.retain(|(_, message)| message.round > round);
     }
 
-    /// Keeps the messages that are wanted.
     pub(crate) fn retain_messages(&mut self, wanted: impl Fn(&Scoped) -> bool) {
         self.messages.retain(|(_, message)| wanted(message));
     }
 
-    /// Keeps the slices that are wanted. The bytes of the others are released, unless they are `held`
-    /// under the same name for something else.
+    /// Keeps the wanted slices, and releases the others unless their names are `held` otherwise.
     pub(crate) fn retain_slices(
         &mut self,
         cx: &mut Context,

@@ -26,6 +26,7 @@ use crate::core::context::Context;
 use crate::core::seats::SEAT_ROUNDS;
 use crate::core::timers::Timer;
 use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, LOST_MEMBER_WAIT};
+use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{Digest, Grace, PeerId, Remote, Round, Time, Wait};
 use core::time::Duration;
@@ -47,9 +48,8 @@ pub(super) fn is_away(cx: &Context, peer: PeerId) -> bool {
     remote.is_some_and(|remote| remote.conduct.absence.is_away(cx.round))
 }
 
-/// This peer proposes groups. A newcomer does not, because it would leave out the peers that it
-/// has not met yet. Where members sign, a round never ends without a group: if all are newcomers, one of
-/// them proposes once an attempt has failed.
+/// This peer proposes groups. A newcomer does not, as it would leave out peers that it has not met;
+/// where members sign and all are newcomers, one does once an attempt has failed.
 pub(super) fn proposes(cx: &Context, attempts: u64) -> bool {
     !cx.this_life.newcomer || (signs(cx) && attempts > 0)
 }
@@ -68,7 +68,6 @@ pub(super) fn proposers(
     if known.is_empty() { ready } else { known }
 }
 
-/// Members sign what they say.
 pub(super) fn signs(cx: &Context) -> bool {
     cx.plan.agreement.signs()
 }
@@ -87,6 +86,11 @@ pub(crate) fn ahead(cx: &Context, by: u64) -> Option<PeerId> {
     let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));
     let enough = 2 * ahead().count() >= others().count();
     furthest.filter(|_| enough).map(|(id, _)| id)
+}
+
+/// The liars among those that take part in rounds.
+pub(super) fn tolerance(cx: &Context) -> Tolerance {
+    cx.plan.tolerance(electorate(cx, 0).min(GROUP_MEMBERS_MAX))
 }
 
 /// Number of peers that take part in rounds, this one included, whether or not they are suspected or
@@ -133,8 +137,7 @@ pub(super) fn seats(cx: &Context, ready: impl IntoIterator<Item = PeerId>) -> us
     seats.len()
 }
 
-/// A peer is linked, or was until a moment ago: a part of the swarm that is cut off for a moment
-/// decides nothing alone.
+/// A peer is linked, or was a moment ago: a part that is cut off for a moment decides nothing.
 fn is_near(cx: &Context, peer: PeerId) -> bool {
     let lost = |since: Time| cx.now.since(since) < LOST_MEMBER_WAIT;
     let near = |remote: &Remote| remote.is_here() || remote.contact.lost.is_some_and(lost);
@@ -174,9 +177,8 @@ pub(super) fn common_anchor(all: &AllReady, own: Digest, enough: bool) -> Digest
     winner.map_or(own, |(anchor, _)| anchor)
 }
 
-/// Time that the others are waited for. A peer that did not train waits while the others train, up to
-/// the longest deadline: those that trained notice late peers much sooner, and one of them
-/// proposes.
+/// Time that the others are waited for. A peer that did not train waits up to the longest deadline:
+/// those that did notice late peers much sooner, and one of them proposes.
 pub(super) fn allowed(cx: &Context, settled: impl IntoIterator<Item = PeerId>) -> Duration {
     if cx.plan.draws(cx.round, cx.me()) {
         cx.deadlines.allow(Wait::Group, settled)
@@ -200,8 +202,7 @@ pub(super) struct Enough {
 }
 
 impl Enough {
-    /// This number of peers is ready. Once enough are, the others are waited for a little longer
-    /// and no more: they are late, not suspected.
+    /// Once enough peers are ready, the others are waited for a little longer, and not suspected.
     pub(super) fn ready(&mut self, cx: &mut Context, count: usize) {
         let quorum = cx.plan.synchronization.quorum;
         let enough = usize::from(quorum.enough);
@@ -249,6 +250,7 @@ impl Turns {
 
     /// An attempt begins, after others that failed. Gives the time of the next look.
     pub(super) fn begin(&mut self, cx: &Context, failed: u64, deadline: Time) -> Time {
+        // Not where members sign: one that lies could have its turn in each attempt.
         if !signs(cx) {
             self.over.clear();
         }
@@ -280,7 +282,6 @@ impl Turns {
         self.deadline
     }
 
-    /// The turn of a member is over.
     pub(super) fn over(&mut self, proposer: Option<PeerId>) {
         self.over.extend(proposer);
     }
@@ -292,7 +293,6 @@ impl Turns {
         }
     }
 
-    /// A member's turn is over.
     pub(super) fn is_over(&self, peer: PeerId) -> bool {
         self.over.contains(&peer)
     }
@@ -311,13 +311,15 @@ impl Tellers {
     /// continues without this peer. What fewer say is decided by what this peer hears from all: by
     /// their anchors, or at the deadline by the rounds that they have ended.
     pub(super) fn believed(&mut self, cx: &Context, teller: PeerId, resync: bool) -> Option<bool> {
-        let liars = cx.plan.liars_of(electorate(cx, 0).min(GROUP_MEMBERS_MAX));
+        let tolerance = tolerance(cx);
+        // What was said of an earlier round says nothing of this one.
         if self.round != cx.round {
             self.round = cx.round;
             self.said.clear();
         }
         self.said.insert(teller, resync);
         let differs = self.said.values().filter(|resync| **resync).count();
-        (self.said.len() > liars).then_some(differs > liars)
+        let enough = tolerance.believes(self.said.len());
+        enough.then_some(tolerance.believes(differs))
     }
 }

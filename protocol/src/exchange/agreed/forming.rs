@@ -5,7 +5,7 @@
 
 use super::Agreed;
 use super::decision::proven;
-use super::electorate::{electorate, signs};
+use super::electorate::{signs, tolerance};
 use super::fragment::FragmentRound;
 use super::group::{Formed, Group, Surroundings};
 use super::grouping::Ready;
@@ -15,7 +15,6 @@ use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Arrived, Outcome, broke};
-use crate::limits::GROUP_MEMBERS_MAX;
 use crate::{Base, Ending, Event, GroupTag, Members, PeerError, PeerId, Round};
 
 impl Agreed {
@@ -73,6 +72,7 @@ impl Agreed {
         let linked = |peer: PeerId| cx.view.get(peer).is_some_and(|remote| remote.linked);
         let gone = group.others().filter(|(_, peer)| !linked(*peer));
         self.fragments.lost = gone.map(|(index, _)| index).collect();
+        // Those that declined an earlier group of the round may be in this one.
         self.declined = Members::NONE;
         if group.sealed.is_some() {
             for peer in group.other_peers() {
@@ -82,6 +82,7 @@ impl Agreed {
         }
         self.group = Some(group);
         self.settle(cx);
+        // Others may have said that they joined before the proposal came.
         self.vote_once_joined(cx);
     }
 
@@ -91,12 +92,12 @@ impl Agreed {
         group.is_some_and(|group| self.grouping.joined.enough(group, cx.round))
     }
 
-    /// Lets the fragments of a group vote once a quorum has joined it.
     pub(super) fn vote_once_joined(&mut self, cx: &mut Context) {
         if !self.has_joined(cx) {
             return;
         }
         for fragment in &mut self.fragments.all {
+            // Only the first time, or each word of joining would go through all fragments.
             if fragment.may_sign() {
                 fragment.advance(cx);
             }
@@ -107,6 +108,7 @@ impl Agreed {
     pub(super) fn leave_unless_joined(&mut self, cx: &mut Context) {
         let sealed = self.group.as_ref().is_some_and(|g| g.sealed.is_some());
         let overdue = |b: &FragmentRound| !b.over() && b.due() <= cx.now;
+        // Without a quorum this peer has signed nothing in it, so leaving it costs nothing.
         if sealed && !self.has_joined(cx) && self.fragments.all.iter().any(overdue) {
             self.leave_group(cx);
         }
@@ -143,11 +145,11 @@ impl Agreed {
         self.formed(cx, Formed::Alone);
     }
 
-    /// A fragment has no ballot left. The round is tried again in another group, or, where a part of it is
-    /// applied, taken over from the others.
+    /// No ballot is left: tries the round again, or takes it over where a part is applied.
     pub(super) fn try_again(&mut self, cx: &mut Context) {
         let other = self.group.as_ref();
         let other = other.and_then(|group| group.other_peers().next());
+        // A part that is applied cannot be taken back, and a new group would begin without it.
         match other.filter(|_| self.begun()) {
             Some(teller) => {
                 cx.timers.stop(Timer::Exchange);
@@ -164,6 +166,7 @@ impl Agreed {
         let (round, anchor) = (ready.round, ready.anchor);
         if round == cx.round {
             self.grouping.note_ready(cx, from);
+            // Its new attempt says that it takes no part in this group any more.
             self.has_left(cx, from, ready.seat);
         }
         // A member too may have left its group before it heard of the decision.
@@ -174,6 +177,7 @@ impl Agreed {
             cx.send(from, proof.clone());
             return;
         }
+        // It has been in a group since, so it knows; its word was under way before that.
         let grouped = cx.view.get(from).and_then(|remote| remote.grouped);
         if grouped.is_some_and(|last| last >= round) {
             return;
@@ -192,11 +196,10 @@ impl Agreed {
         from: PeerId,
         decision: &Scoped,
     ) -> Result<(), PeerError> {
-        let liars = cx.plan.liars_of(electorate(cx, 0).min(GROUP_MEMBERS_MAX));
         let Some(proven) = proven(cx, decision) else {
             return broke("a decision without its proof");
         };
-        if self.outcome.is_none() && proven.signers > liars {
+        if self.outcome.is_none() && tolerance(cx).believes(proven.signers) {
             // Fragments that are applied already stay.
             let resync = proven.anchor != cx.anchor.before(cx.round);
             self.grouping.end(cx);
@@ -209,8 +212,7 @@ impl Agreed {
         Ok(())
     }
 
-    /// This peer has applied its round in part. Such a round cannot be replayed from its
-    /// beginning.
+    /// This peer has applied its round in part: it cannot be replayed from its beginning.
     fn begun(&self) -> bool {
         let begun =
             |b: &FragmentRound| matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
@@ -282,10 +284,10 @@ impl Agreed {
         }
     }
 
-    /// A member is not in the group. If too few are left for a decision, the group is given up and the round
-    /// tried again. A peer that has signed in this one says so in the next, which has to make sure that
-    /// this one has decided nothing.
+    /// A member is not in the group. If too few are left, the round is tried again. A peer that has
+    /// signed in this group says so in the next, which makes sure that this one decided nothing.
     pub(super) fn left_by(&mut self, cx: &mut Context, from: PeerId, tag: GroupTag) {
+        // It may speak of a group that this peer has left as well.
         let group = self.group.as_ref().filter(|group| group.tag == tag);
         let Some(group) = group else {
             return;
@@ -300,6 +302,7 @@ impl Agreed {
         if self.outcome.is_some() {
             return;
         }
+        // The others are enough, so the fragments go on without it.
         if group.decides(left) {
             // It brings nothing to this group.
             self.fragments.lost |= Members::one(index);
@@ -307,12 +310,12 @@ impl Agreed {
             return;
         }
         // Those that lie may say that they have left, and sign on in this group.
-        let liars = group.sealed.as_ref().map_or(0, |sealed| sealed.liars);
+        let may_decide = group.may_decide(left);
         match fragments
             .iter()
             .any(|b| b.over() || b.ledger().is_some_and(Ledger::has_signed))
         {
-            true if group.decides(left + liars) || fragments.iter().all(decided) => {}
+            true if may_decide || fragments.iter().all(decided) => {}
             true => self.try_again(cx),
             false => self.leave_group(cx),
         }
@@ -336,6 +339,7 @@ impl Agreed {
         };
         self.elsewhere |= Members::one(index);
         let left = group.len() - self.elsewhere.count();
+        // Enough members are left: the round does continue here, whatever others say.
         if group.decides(left) || self.outcome.is_some() {
             self.gone(cx, teller);
             return;
@@ -399,8 +403,7 @@ impl Agreed {
         cx.sort_sides();
     }
 
-    /// A message about a merge, or one of another branch that means nothing in this one: none of the
-    /// latter is left.
+    /// A message about a merge, or one of another branch; true where nothing of it is left to do.
     pub(super) fn about_a_merge(
         &mut self,
         cx: &mut Context,
@@ -445,6 +448,7 @@ impl Agreed {
 
     /// Gives up forming an ordinary group when branches are to be merged first.
     pub(super) fn stop_forming(&mut self, cx: &mut Context) {
+        // Members of this side may have stopped for the merge already, and would be missing.
         if self.grouping.active() && self.grouping.meeting.due(cx) {
             self.formed(cx, Formed::Alone);
         }
@@ -459,6 +463,7 @@ impl Agreed {
         let merged = |f: &FragmentRound| f.told && matches!(f.ending, Some(Ending::Merge(_)));
         let fragments = &self.fragments.all;
         let whole = fragments.len() == cx.plan.fragments.len();
+        // Branches are one again only if all fragments are; a part of them would be a third state.
         if !(whole && fragments.iter().all(merged)) {
             self.grouping.meeting.forget();
             self.not_merged(cx);

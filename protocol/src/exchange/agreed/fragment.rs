@@ -9,9 +9,9 @@ use super::agreement::Agreement;
 use super::ballot::{Ballot, ShardVersion};
 use super::group::Group;
 use super::holdings::Holdings;
-use super::owners::{owners, parts};
+use super::owners::parts;
 use super::pipeline::Pipeline;
-use super::scope::{Scope, Within};
+use super::scope::Scope;
 use super::scorer::Scorer;
 use super::state::{Duty, FragmentStage, Reduction, Target, Task, Transfers};
 use super::testimony::Testimony;
@@ -23,9 +23,8 @@ use crate::schedule::Program;
 use crate::sorted::SortedSet;
 use crate::{
     Attempt, Digest, Ending, Event, FragmentId, Layers, Members, Order, Output, Part, PeerError,
-    PeerId, PushOutcome, Round, SliceId, SliceMeta, Tag, Time, Wait,
+    PeerId, PushOutcome, SliceId, SliceMeta, Tag, Time, Wait,
 };
-use core::time::Duration;
 use std::sync::Arc;
 
 /// Repetitions of a push that certainly failed.
@@ -36,7 +35,6 @@ const PUSH_RETRIES: u8 = 2;
 pub(crate) struct FragmentRound {
     pub(super) scope: Scope,
     pub(super) stage: FragmentStage,
-    /// Members that are still waited for.
     pub(super) hopeful: Members,
     /// Begin of the present stage.
     pub(super) since: Time,
@@ -57,8 +55,7 @@ pub(crate) struct FragmentRound {
 }
 
 impl FragmentRound {
-    /// Starts. Members in `lost` were given up in another fragment of the round, and this one does
-    /// not wait for them again.
+    /// Starts, without waiting again for members that were `lost` in another fragment.
     pub(super) fn new(
         cx: &mut Context,
         fragment: FragmentId,
@@ -67,49 +64,32 @@ impl FragmentRound {
         lost: Members,
     ) -> Self {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
-        let shards = program.as_ref().map(|program| program.shards() as u64);
-        let of = match shards.filter(|shards| *shards <= len) {
-            Some(shards) => shards as u16,
-            None => parts(cx, &group, len),
-        };
-        Self::cut_into(cx, fragment, group, (program, of), lost, None)
-    }
-
-    /// Starts with a fragment, or `within` one shard of it, that is cut into `of` parts. In a column it is known later
-    /// what this member contributes.
-    pub(super) fn cut_into(
-        cx: &mut Context,
-        fragment: FragmentId,
-        group: Group,
-        (program, of): (Option<Arc<Program>>, u16),
-        lost: Members,
-        within: Option<Within>,
-    ) -> Self {
-        let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         // A schedule cannot cut a fragment that has fewer values than shards: members push
         // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let scope = Scope::new(cx, fragment, group, of, within);
-        let (group, within) = (&scope.group, &scope.within);
-        let owned = match within {
-            Some(within) => rotated(cx.round, &within.owners, of),
-            // Each member owns its contribution, and what it says about those of the others.
-            None if scope.scores() => (0..group.len()).chain(0..group.len()).collect(),
-            None => owners(cx, group, of),
+        let of = match &program {
+            Some(program) => program.shards() as u16,
+            None => parts(cx, &group, len),
         };
+        let scope = Scope::new(cx, fragment, group, of);
+        Self::about(cx, scope, program, lost)
+    }
+
+    /// Starts with this subject.
+    pub(super) fn about(
+        cx: &mut Context,
+        scope: Scope,
+        program: Option<Arc<Program>>,
+        lost: Members,
+    ) -> Self {
+        let (fragment, group) = (scope.fragment, &scope.group);
         let first = Ballot {
             number: 0,
             coordinator: group.peer(0),
         };
-        let allowed = match within {
-            Some(within) => {
-                let awaited = group.others().filter(|(i, _)| !lost.has(*i));
-                let rows = awaited.map(|(_, peer)| peer);
-                cx.deadlines.allow_mates(Wait::Contributions, rows) + within.longer
-            }
-            None => allowed(cx, group, program.as_deref(), lost),
-        };
-        let targets = targets(of, program.as_deref(), &owned);
+        let owned = scope.first_owners(cx);
+        let allowed = scope.wait_for_contributions(cx, program.as_deref(), lost);
+        let targets = targets(scope.of, program.as_deref(), &owned);
         let pipeline =
             program.map(|program| Pipeline::new(program, !(lost & group.all()).is_empty()));
         let mut this = Self {
@@ -138,7 +118,7 @@ impl FragmentRound {
         if this.pipeline.is_none() {
             this.take_duties(owned);
         }
-        if this.scope.within.is_none() {
+        if this.scope.contributes_at_once() {
             this.encode_all(cx);
         }
         this
@@ -159,6 +139,7 @@ impl FragmentRound {
         if self.scope.too_few(&cx.plan, bringing.count()) {
             return self.void(cx);
         }
+        // Along a schedule a member that brings nothing still passes on the sums of others.
         if self.pipeline.is_none() && !bringing.has(self.scope.group.me) {
             return;
         }
@@ -223,6 +204,7 @@ impl FragmentRound {
 
     /// Nothing more is expected of these members; gives back who they are.
     pub(super) fn give_up(&mut self, set: Members) -> Vec<PeerId> {
+        // Others may doubt this peer. It never gives up itself: nothing would end that wait.
         let set = (set & self.hopeful).without(Members::one(self.scope.group.me));
         self.hopeful = self.hopeful.without(set);
         set.iter().map(|i| self.scope.group.peer(i)).collect()
@@ -258,10 +240,9 @@ impl FragmentRound {
         }
     }
 
-    /// A member gets messages and bytes: one that is waited for, and in a column each one that is
-    /// there. A column of few members may need the votes of those that came back a moment ago.
+    /// A member gets messages and bytes: one that is waited for, or may have come back.
     pub(super) fn is_told(&self, cx: &Context, member: usize) -> bool {
-        let there = |peer| self.scope.within.is_some() && cx.view.takes_part(peer);
+        let there = |peer| self.scope.members_return() && cx.view.takes_part(peer);
         self.hopeful.has(member) || there(self.scope.group.peer(member))
     }
 
@@ -310,25 +291,12 @@ impl FragmentRound {
             // Others decided first. Only bytes are missing, and the search for them has a clock.
             return;
         }
-        let deadlines = &cx.deadlines;
-        let peers = || self.scope.group.other_peers();
-        let allowed = match (&self.pipeline, &self.scope.within) {
-            (Some(pipeline), _) => {
-                deadlines.allow_chain(Wait::Agreement, peers(), pipeline.program.hops)
+        let allowed = match &self.pipeline {
+            Some(pipeline) => {
+                let (peers, hops) = (self.scope.group.other_peers(), pipeline.program.hops);
+                cx.deadlines.allow_chain(Wait::Agreement, peers, hops)
             }
-            // Another member may have to wait for a row first, as long as this one might have.
-            (None, Some(within)) => {
-                let rows = deadlines.allow_mates(Wait::Contributions, peers());
-                deadlines.allow_mates(Wait::Agreement, peers()) + rows + within.longer
-            }
-            // Owners wait twice for all members.
-            (None, None) if self.scope.two_passes => {
-                let second = deadlines.allow(Wait::Contributions, peers());
-                deadlines.allow(Wait::Agreement, peers()) + second
-            }
-            (None, None) => {
-                deadlines.allow(Wait::Agreement, peers()) + self.reduction.scores.patience()
-            }
+            None => self.scope.wait_for_votes(cx) + self.reduction.scores.patience(),
         };
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);
     }
@@ -348,6 +316,7 @@ impl FragmentRound {
 
     /// The deadline has passed.
     pub(crate) fn timeout(&mut self, cx: &mut Context) {
+        // Signed statements have times of their own, which may come before the deadline.
         self.insist_if_due(cx);
         if self.over() || cx.now < self.deadline {
             return;
@@ -395,8 +364,7 @@ impl FragmentRound {
         }
     }
 
-    /// Members whose part is missing: contributions to this peer's shards, then aggregates of theirs,
-    /// then votes.
+    /// Members whose part is missing: contributions, then aggregates, then votes.
     pub(crate) fn awaited(&self) -> Vec<PeerId> {
         // Without a vote of its own, a member may still wait for others itself.
         let silent = || self.hopeful.without(self.agreement.voters());
@@ -426,10 +394,10 @@ impl FragmentRound {
     /// Ends the fragment without a result: the anchor stays.
     pub(super) fn void(&mut self, cx: &mut Context) {
         self.ending = Some(Ending::Void);
+        // Before the clocks stop: it counts who was late in the waits that are still open.
         self.allow_longer(cx);
         self.stop_waiting(cx);
-        // One column is not the fragment.
-        if self.scope.within.is_none() {
+        if self.scope.is_whole_fragment() {
             cx.emit(Event::Voided {
                 round: self.scope.round,
                 fragment: self.scope.fragment,
@@ -469,7 +437,7 @@ impl FragmentRound {
             known.map(|m| (m.peer, m.said.weight)).collect()
         };
         let contributors = versions.iter().map(|v| names(v.contributors)).collect();
-        if self.scope.within.is_none() {
+        if self.scope.is_whole_fragment() {
             self.scope.emit_decided(cx, ballot, contributors);
         }
         self.ending = Some(self.scope.ending(aggregates));
@@ -492,6 +460,7 @@ impl FragmentRound {
         let ballots = self.agreement.ballots_max();
         let contributors = self.scope.contributors_of(index, &slice, &meta, ballots)?;
         let handed_on = slice.part == Part::Aggregate && slice.attempt == Attempt::FIRST;
+        // A schedule lets members bring what others made, so it checks the sender by its own rules.
         if slice.part == Part::Partial || (handed_on && self.pipeline.is_some()) {
             return self.pipeline_arrived(cx, arrived, index, contributors);
         }
@@ -505,16 +474,13 @@ impl FragmentRound {
             (Part::Contribution | Part::RowMean, _) => {
                 self.transfers.slices.insert(slice);
                 self.pipeline_came(cx, index, slice, Members::one(index));
+                // The weight of a row is known only with its mean; until then it counted as one.
                 if let Tag::RowMean { weight, .. } = meta.tag {
                     self.scope.group.members[index].said.weight = weight;
                 }
                 let part = self.scope.part_of(&slice);
                 *self.reduction.here.entry(part).or_default() |= Members::one(index);
-                let waited = match &self.scope.within {
-                    // By how much its row was later than this peer's.
-                    Some(within) => within.fed.map_or(Duration::ZERO, |fed| cx.now.since(fed)),
-                    None => cx.now.since(self.since),
-                };
+                let waited = self.scope.waited_since(cx.now, self.since);
                 // One that came after the deadline counts too: otherwise a deadline that is too short
                 // would stay so. Where members may lie, it would let a late one slow all others.
                 let in_time = self.stage == FragmentStage::Collecting;
@@ -538,7 +504,6 @@ impl FragmentRound {
         Ok(())
     }
 
-    /// An aggregate arrived from the member that made it.
     fn aggregate_arrived(
         &mut self,
         from: PeerId,
@@ -559,12 +524,12 @@ impl FragmentRound {
         self.holdings.came(part, version)?;
         self.transfers.slices.insert(*slice);
         if slice.attempt == Attempt::FIRST {
+            // The first bytes stand: if their maker votes for others, it served two versions.
             self.transfers.given.entry(part).or_insert(digest);
         }
         Ok(())
     }
 
-    /// Notes that the bytes of a version are here.
     pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
         let slice = self.scope.aggregate(shard, &version);
         self.transfers.slices.insert(slice);
@@ -621,6 +586,7 @@ impl FragmentRound {
             return;
         }
         let tries = self.transfers.retries.entry((to, slice)).or_default();
+        // A receiver that lacks the slice gets it in the next ballot, or fetches it from a voter.
         if *tries >= PUSH_RETRIES {
             return;
         }
@@ -649,15 +615,16 @@ impl FragmentRound {
         }
     }
 
-    /// A fetch ended.
     pub(crate) fn fetched(&mut self, cx: &mut Context, slice: SliceId, digest: Option<Digest>) {
         self.transfers.slices.insert(slice);
+        // It is not waited for any more, but its bytes are here and have to be released.
         if !self.transfers.fetching.remove(&slice) {
             return;
         }
         // Held are only versions with the expected digest. Other bytes under the same name count
         // for nothing.
         let part = self.scope.part_of(&slice);
+        // Both the decision and the present ballot may want these bytes.
         let decided = self.agreement.decided.iter();
         let decided = decided.flat_map(|(_, v)| v.get(usize::from(part)));
         let wanted = self.targets.get(usize::from(part)).and_then(|t| t.exact);
@@ -674,15 +641,13 @@ impl FragmentRound {
         self.advance(cx);
     }
 
-    /// A fetch failed. Another member may hold the slice, or the next ballot has it reduced again,
-    /// so the deadline comes sooner.
+    /// A fetch failed. Another member or ballot may help, so the deadline comes sooner.
     pub(crate) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
         if self.transfers.fetching.remove(&slice) && !self.over() {
             self.deadline = self.deadline.min(cx.now + cx.deadlines.answer());
         }
     }
 
-    /// The Executor holds a slice's bytes for it.
     pub(crate) fn holds(&self, slice: &SliceId) -> bool {
         self.transfers.slices.contains(slice)
     }
@@ -712,7 +677,6 @@ impl FragmentRound {
         self.release(cx, &[]);
     }
 
-    /// Releases every slice but those in `keep`.
     pub(super) fn release(&mut self, cx: &mut Context, keep: &[SliceId]) {
         let mut gone = self.all_slices();
         gone.retain(|slice| !keep.contains(slice));
@@ -723,27 +687,6 @@ impl FragmentRound {
         }
         self.transfers.slices.clear();
     }
-}
-
-/// Time that contributions are waited for.
-fn allowed(cx: &Context, group: &Group, program: Option<&Program>, lost: Members) -> Duration {
-    let senders = program.map_or(!Members::NONE, Program::neighbours);
-    let senders = senders.without(lost);
-    let peers = group.others().filter(|(i, _)| senders.has(*i));
-    let peers = peers.map(|(_, p)| p);
-    match program {
-        Some(p) => cx.deadlines.allow_chain(Wait::Contributions, peers, p.hops),
-        None => cx.deadlines.allow(Wait::Contributions, peers),
-    }
-}
-
-/// The owners of a column's parts: as many members as there are parts, others in each round.
-fn rotated(round: Round, members: &[usize], of: u16) -> Vec<usize> {
-    let of = usize::from(of);
-    let first = (round.0 as usize).wrapping_mul(of);
-    let at = |part| first.wrapping_add(part) % members.len().max(1);
-    let owners = (0..of).filter_map(|part| members.get(at(part)));
-    owners.copied().collect()
 }
 
 /// The signed side of the agreement, where the group survives liars.

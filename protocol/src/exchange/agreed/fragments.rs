@@ -10,6 +10,7 @@ use crate::{Digest, Done, Ending, FragmentId, Members, OrderId, PeerId, Plan, Sl
 /// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`]; all of them by priority. So memory
 /// and traffic in flight follow the window's size and not the model's.
 pub(super) fn window(plan: &Plan) -> usize {
+    // By priority any of them may be next, so none may wait for a place in the window.
     if plan.overlap.layers.overtake() {
         return plan.fragments.len();
     }
@@ -62,7 +63,6 @@ impl Fragments {
         self.open().map(FragmentRound::due).min()
     }
 
-    /// Fragments that have ended since the last call.
     pub(crate) fn ended(&mut self) -> Vec<(FragmentId, Ending)> {
         let all = self.all.iter_mut();
         tell(all.map(|f| (f.scope.fragment, f.ending.as_ref(), &mut f.told)))
@@ -75,6 +75,7 @@ impl Fragments {
         fragment: FragmentId,
         history: &mut History,
     ) {
+        // An ending that was not told yet is still to be applied.
         if let Some(fragment) = self.get(fragment).filter(|fragment| fragment.told) {
             history.close(cx, fragment);
         }
@@ -146,7 +147,6 @@ impl Fragments {
         }
     }
 
-    /// An order was answered.
     pub(crate) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) {
         self.all.iter_mut().any(|f| f.done(cx, order, done));
     }
@@ -158,7 +158,6 @@ impl Fragments {
         all.into_iter().for_each(|mut f| f.give_back(cx));
     }
 
-    /// The peers that a fragment's exchange waits for.
     pub(crate) fn awaited(&self, fragment: FragmentId) -> Vec<PeerId> {
         let place = self.place(fragment).ok();
         let found = place.and_then(|place| self.all.get(place));

@@ -10,6 +10,7 @@ use super::member::{Member, Whereabouts};
 use super::signed_message::SignedGroup;
 use crate::core::context::Context;
 use crate::exchange::Outcome;
+use crate::plan::Tolerance;
 use crate::schedule::AgreedLinks;
 use crate::{Digest, GroupTag, Members, PeerId, Plan, Round};
 
@@ -35,8 +36,7 @@ pub(super) struct Group {
 /// A group whose members sign.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sealed {
-    /// Number of members that may lie.
-    pub(super) liars: usize,
+    pub(super) tolerance: Tolerance,
     pub(super) words: SignedGroup,
     /// Names the group in 256 bits: 64 could be hit twice on purpose.
     pub(super) digest: Digest,
@@ -61,7 +61,7 @@ impl Group {
     }
 
     /// The same group with what its proposer says of the network among its members.
-    pub(super) fn within(self, around: Surroundings) -> Self {
+    pub(super) fn with_network(self, around: Surroundings) -> Self {
         Self {
             tag: tag_of(self.round, &self.members, &around),
             around,
@@ -74,20 +74,25 @@ impl Group {
         Self { sides, ..self }
     }
 
-    /// It merges branches.
     pub(super) fn merges(&self) -> bool {
         !self.sides.is_empty()
     }
 
-    /// The same group in the signed words of its members.
+    /// Its round goes as the plan's exchange says. Branches are averaged, whatever that says.
+    pub(super) fn follows_plan(&self) -> bool {
+        !self.merges()
+    }
+
     pub(super) fn signed(self, plan: &Plan, words: SignedGroup) -> Self {
         let seats = usize::from(words.seats);
         let digest = words.digest(&plan.run, self.round);
         Self {
+            // Of all seats and not of the members: a proposer that lies could name a few of its
+            // own.
             quorum: plan.quorum_of(seats),
             tag: GroupTag::of_digest(&digest),
             sealed: Some(Sealed {
-                liars: plan.liars_of(seats),
+                tolerance: plan.tolerance(seats),
                 words,
                 digest,
             }),
@@ -145,12 +150,17 @@ impl Group {
         self.others().map(|(_, peer)| peer)
     }
 
-    /// This number of members decides.
     pub(super) fn decides(&self, count: usize) -> bool {
         count >= self.quorum
     }
 
-    /// All members.
+    /// This number of members decides together with those that lie about where they are.
+    pub(super) fn may_decide(&self, count: usize) -> bool {
+        let sealed = self.sealed.as_ref();
+        let tolerance = sealed.map_or(Tolerance::NONE, |sealed| sealed.tolerance);
+        tolerance.may_be(self.quorum, count)
+    }
+
     pub(super) fn all(&self) -> Members {
         Members::all(self.len())
     }
@@ -180,7 +190,6 @@ fn tag_of(round: Round, members: &[Member], around: &Surroundings) -> GroupTag {
     GroupTag::of_digest(&Digest::of(&named))
 }
 
-/// Result of forming a group.
 pub(super) enum Formed {
     /// Not yet.
     Waiting,

@@ -42,13 +42,11 @@ pub(super) struct Grouping {
     pub(super) left_signed: (u64, Option<Round>),
     /// No other peer is waited for: the peers that are ready now are the group.
     pub(super) closed: bool,
-    /// Enough are ready.
     enough: Enough,
     pub(super) term: u8,
     pub(super) turns: Turns,
     pub(super) proposer: Option<PeerId>,
     pub(super) ready: SortedMap<PeerId, Ready>,
-    /// Groups of this round that it has left.
     pub(super) left: SortedSet<GroupTag>,
     /// Groups that peers have joined, where members sign.
     pub(super) joined: Joined,
@@ -64,6 +62,7 @@ impl Grouping {
 
     /// This peer's training ended: it tells all others.
     pub(super) fn begin(&mut self, cx: &mut Context, weight: f64) -> Formed {
+        // Another attempt at the same round remembers who was tried and which groups were left.
         if self.round != cx.round {
             self.attempts = 0;
             self.left.clear();
@@ -149,6 +148,7 @@ impl Grouping {
     /// wait does not show how much later than the others that peer is.
     pub(super) fn note_ready(&self, cx: &mut Context, from: PeerId) {
         let (round, me) = (cx.round, cx.me());
+        // A peer that was not drawn has no training to be late with.
         if cx.plan.draws(round, me) && cx.plan.draws(round, from) {
             let waited = cx.now.since(self.since);
             cx.deadlines.record(Wait::Group, from, waited);
@@ -158,6 +158,7 @@ impl Grouping {
 
     /// A peer is not in a group that was proposed to it. Its word of readiness may be used up.
     pub(super) fn left_by(&mut self, peer: PeerId, round: Round, group: GroupTag, ready: bool) {
+        // It no longer counts for a quorum that votes in that group.
         self.joined.left(peer, round, group);
         if !ready {
             self.ready.remove(&peer);
@@ -184,6 +185,7 @@ impl Grouping {
     ) -> Result<Formed, PeerError> {
         let (round, term, members) = (proposed.round, proposed.term, &proposed.members);
         if !self.active || round != cx.round {
+            // A proposer of this round waits for this peer's answer.
             if round == cx.round {
                 cx.send(from, FormingMessage::Decline { round, term });
             }
@@ -208,7 +210,7 @@ impl Grouping {
         }
         Ok(
             match Group::new(&cx.plan, round, members.clone(), cx.me()) {
-                Some(group) => self.form(cx, group.within(around.clone())),
+                Some(group) => self.form(cx, group.with_network(around.clone())),
                 None => Formed::Waiting,
             },
         )
@@ -224,6 +226,7 @@ impl Grouping {
     }
 
     pub(super) fn timeout(&mut self, cx: &mut Context) -> Formed {
+        // The others went on without this peer: a group formed now would be beside theirs.
         if let Some(teller) = ahead(cx, 0) {
             self.end(cx);
             return Formed::Outcome(Outcome::Behind {
@@ -236,6 +239,7 @@ impl Grouping {
             return self.consider(cx);
         }
         if self.closed {
+            // It was ready and linked, and had its own deadline and the time of an answer.
             if let Some(proposer) = self.proposer {
                 cx.suspect(proposer);
             }
@@ -295,8 +299,8 @@ impl Grouping {
         is_enough(cx, self.attempts, ready)
     }
 
-    /// All peers that are ready for this round, this peer included.
     fn all_ready(&self, cx: &Context) -> AllReady {
+        // A word from before its link went down would put it into a group that waits for it.
         let linked = |id: &PeerId| cx.view.is_here(*id) && !cx.view.is_apart(*id);
         let others = self
             .ready
@@ -329,10 +333,13 @@ impl Grouping {
             .filter(|(_, (_, a))| *a == anchor)
             .map(|(id, _)| *id)
             .collect();
+        // A part of the round is applied already: others may have applied other parts.
         let in_part = cx.anchor.before(cx.round) != cx.anchor();
         if anchor != cx.start() {
-            let liars = cx.plan.liars_of(electorate(cx, self.attempts));
-            if agreed.len() <= liars {
+            let tolerance = cx.plan.tolerance(electorate(cx, self.attempts));
+            // So few may all lie about the anchor, and to follow them would give this peer's own
+            // up.
+            if !tolerance.believes(agreed.len()) {
                 let due = in_part || enough;
                 return self.parts_from(cx, &all, due).unwrap_or(without);
             }
@@ -387,9 +394,11 @@ impl Grouping {
 
     pub(super) fn form(&mut self, cx: &mut Context, group: Group) -> Formed {
         self.end(cx);
+        // It has met the members, so from now on it may propose groups of its own.
         cx.this_life.newcomer = false;
         let members = group.members.iter().map(|m| (m.peer, m.said.weight));
         cx.view.grouped(cx.base(), members);
+        // Who is in one group is on one side.
         cx.sort_sides();
         group.note(cx);
         Formed::Group(Box::new(group))
@@ -440,7 +449,7 @@ impl Grouping {
                 for (_, peer) in group.others() {
                     cx.send(peer, proposal(&proposed, &around));
                 }
-                self.form(cx, group.within(around))
+                self.form(cx, group.with_network(around))
             }
             None => Formed::NoGroup, // this peer always has a seat
         }
@@ -594,7 +603,6 @@ pub(super) struct Ready {
     pub(super) said: Said,
     /// Hash of its anchor, and of the owner's rules where there are any.
     pub(super) anchor: Digest,
-    /// It may propose a group.
     pub(super) proposes: bool,
     /// Its signed words, where members sign.
     pub(super) seat: Option<Seat>,
@@ -607,7 +615,6 @@ pub(super) struct Ready {
 pub(super) struct Joined(SortedMap<PeerId, (Round, GroupTag)>);
 
 impl Joined {
-    /// A peer is in this group.
     pub(super) fn note(&mut self, peer: PeerId, round: Round, group: GroupTag) {
         self.0.insert(peer, (round, group));
     }
@@ -624,7 +631,6 @@ impl Joined {
         }
     }
 
-    /// Enough have joined this group for a decision.
     pub(super) fn enough(&self, group: &Group, round: Round) -> bool {
         let here = |peer: &PeerId| self.0.get(peer) == Some(&(round, group.tag));
         let others = group.others().filter(|(_, peer)| here(peer));

@@ -10,7 +10,7 @@ use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
 use crate::sorted::{SortedMap, SortedSet};
-use crate::{Ending, ExchangeKind, FragmentId, Loss, Order, Part, PeerId, Round, SliceId};
+use crate::{ExchangeKind, FragmentId, Loss, Order, Part, PeerId, Round, SliceId};
 use std::collections::VecDeque;
 
 /// One round, as far as it is decided and applied.
@@ -75,28 +75,27 @@ impl History {
         past.proofs.values().next().filter(|_| whole)
     }
 
-    /// A slice's bytes are kept here.
     pub(crate) fn keeps(&self, slice: &SliceId) -> bool {
         self.slices.contains(slice)
     }
 
-    /// Keeps the decision of one fragment, now that it is applied, and releases all other bytes of
-    /// its exchange.
+    /// Keeps an applied fragment's decision, and releases all other bytes of its exchange.
     pub(super) fn close(&mut self, cx: &mut Context, closed: &mut FragmentRound) {
         // Who replays the round needs all scores, and judges by them.
         let judged = closed.plain_decision().filter(|_| closed.scope.scores());
         let keep = match &closed.ending {
             _ if let Some(decision) = &judged => slices_of(ExchangeKind::Gathered, decision),
-            Some(Ending::Apply(aggregates) | Ending::Merge(aggregates)) => aggregates.clone(),
-            Some(Ending::Gather(inputs)) => inputs.iter().map(|(slice, _)| *slice).collect(),
-            _ => Vec::new(),
+            Some(ending) => ending.slices(),
+            None => Vec::new(),
         };
+        // Members that lack the result fetch it here. The rest of the exchange is of no use any
+        // more.
         closed.release(cx, &keep);
         let (round, fragment) = (closed.scope.round, closed.scope.fragment);
         let ballot = closed.agreement.first();
         let void = closed.scope.scoped(FragmentMessage::Void { ballot });
         let decision = closed.plain_decision().filter(|_| !keep.is_empty());
-        let merged = closed.scope.group.merges();
+        let merged = !closed.scope.group.follows_plan();
         if merged {
             // The rounds before it are those of one side, and mean nothing to the others.
             self.forget_before(cx, round);
@@ -106,12 +105,12 @@ impl History {
             cx.view.split.decided(round, weight_of(decision));
         }
         self.add(cx, decision.unwrap_or(void), merged);
+        // Late members believe a decision only with the signatures of those that made it.
         if let (Some(newest), Some(proof)) = (self.past.back_mut(), closed.proof()) {
             newest.proofs.insert(fragment, proof);
         }
     }
 
-    /// Keeps a fragment's decision in a grid, now that it is applied.
     pub(crate) fn keep(&mut self, cx: &mut Context, decision: Scoped) {
         self.add(cx, decision, false);
     }
@@ -133,6 +132,7 @@ impl History {
             self.past.push_back(Past::new(round));
         }
         let slices = slices_of(kind_of(cx, merged), &decision);
+        // Scores are a few bytes for each member; the bound is about models.
         let large = slices.iter().filter(|slice| slice.part != Part::Scores);
         let bytes = match large.count() as u64 {
             0 => 0,
@@ -201,7 +201,6 @@ impl History {
         proof.or_else(|| past.decisions.get(&fragment))
     }
 
-    /// Whose contributions are in the result of a round's first fragment.
     pub(crate) fn counted(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Counted {
         let past = self.past(round);
         if past.is_some_and(|past| past.merged) {

@@ -17,7 +17,6 @@ impl Holdings {
         self.0.get(&shard).map_or(&[], Vec::as_slice)
     }
 
-    /// The bytes of a version are here.
     pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
         let versions = self.0.entry(shard).or_default();
         // The bytes of an earlier version with the same name were overwritten.

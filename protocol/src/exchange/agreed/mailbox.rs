@@ -22,7 +22,6 @@ fn early_slices_max(plan: &Plan) -> usize {
 }
 
 impl Agreed {
-    /// A message of this exchange arrived.
     pub(super) fn message(
         &mut self,
         cx: &mut Context,
@@ -36,6 +35,7 @@ impl Agreed {
             }
             other => return Err(foreign_message(other, EXCHANGE)),
         };
+        // The plan says which messages form groups, so an honest peer sends no others.
         if !fits(cx, forming) {
             return broke("a group of another kind: its members sign, or ours do");
         }
@@ -70,11 +70,13 @@ impl Agreed {
             }
             FormingMessage::Decline { round, .. } => {
                 if *round == cx.round {
+                    // It is in another group of the round, or none: nothing is expected of it here.
                     self.gone(cx, from);
                 }
                 Ok(())
             }
             FormingMessage::Behind { round, resync } => {
+                // A word about a round that this peer has ended meanwhile says nothing.
                 if *round > cx.round {
                     self.passed_by(cx, from, *resync);
                 }
@@ -87,7 +89,6 @@ impl Agreed {
         }
     }
 
-    /// A message that forms a group whose members sign.
     fn signed_forming(&mut self, cx: &mut Context, from: PeerId, message: &FormingMessage) {
         match message {
             FormingMessage::SignedReady {
@@ -115,6 +116,7 @@ impl Agreed {
                 self.left_by(cx, from, *group);
             }
             FormingMessage::Joined { round, group } => {
+                // It may come before the group is known here, so it is noted by its tag.
                 self.grouping.joined.note(from, *round, *group);
                 self.vote_once_joined(cx);
                 self.settle(cx);
@@ -125,6 +127,7 @@ impl Agreed {
     }
 
     fn ready(&mut self, cx: &mut Context, from: PeerId, ready: Ready) {
+        // It came too late for this group: it is told how the round went on.
         if ready.round < cx.round || (ready.round == cx.round && self.group.is_some()) {
             self.late(cx, from, ready);
             return;
@@ -143,8 +146,10 @@ impl Agreed {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
+        // A merge is in the round after the furthest side's, which may be far ahead of this peer.
         let (current, reach) = (slice.round == cx.round, self.grouping.meeting.reach(cx));
         if current && let Some(fragment) = self.fragments.get(slice.fragment) {
+            // Names are the same in every attempt at a round; the tag tells their groups apart.
             if fragment.scope.group.tag == group && !fragment.over() {
                 let result = fragment.arrived(cx, arrived);
                 if result.is_err() {
@@ -173,6 +178,7 @@ impl Agreed {
         message: &Scoped,
     ) -> Result<(), PeerError> {
         let (round, fragment) = (message.round, message.fragment);
+        // Its sender is behind: the decision tells it all that it lacks.
         if round < cx.round {
             self.history.tell(cx, from, message);
             return Ok(());
@@ -185,6 +191,7 @@ impl Agreed {
             None => self.grouping.active(),
         };
         let is_proof = signs(cx) && message.body.ends();
+        // The group that decided may have left this peer out, or be one that this peer has left.
         if is_proof && elsewhere && round == cx.round {
             return self.shown(cx, from, message);
         }
@@ -196,12 +203,14 @@ impl Agreed {
             }
             return Ok(());
         };
+        // It is of an attempt that one of the two has left.
         if open.scope.group.tag != message.group {
             return Ok(());
         }
         if !open.has(from) {
             return broke("a message of a group from a peer outside it");
         }
+        // A peer that speaks in a group has joined it; its word of that may have been lost.
         self.grouping.joined.note(from, round, message.group);
         self.vote_once_joined(cx);
         match self.fragments.get(fragment) {
@@ -238,7 +247,6 @@ fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
     }
 }
 
-/// A message says the loss of a member.
 fn says_a_loss(forming: &FormingMessage) -> bool {
     if let FormingMessage::Ready { said, .. } = forming {
         return said.loss.is_some();

@@ -31,8 +31,7 @@ use crate::{Digest, PeerId, Plan, Round, Time, Wait};
 /// The slot of the rendezvous hash that picks who proposes a merge.
 const SLOT: u8 = 3;
 
-/// A peer that forms a group this often after it was told of a merge does not stop for it. The first time it
-/// may not have heard of it yet.
+/// A peer that forms groups this often after it was told of a merge does not stop for it.
 const ROUNDS_TO_STOP: u8 = 2;
 
 /// A proposal of a merge: from whom, its round and term, its sides.
@@ -60,7 +59,7 @@ pub(super) struct Meeting {
 impl Meeting {
     /// Peers of either side that have not stopped for the merge yet.
     pub(super) fn silent(&self, cx: &Context) -> Vec<PeerId> {
-        let sides = cx.view.mates().chain(cx.view.apart());
+        let sides = cx.view.own_side().chain(cx.view.apart());
         let silent = sides.filter(|(id, r)| r.ready && !self.said.contains_key(id));
         silent.map(|(id, _)| id).collect()
     }
@@ -76,21 +75,21 @@ impl Meeting {
         merges.max().unwrap_or_default().max(cx.round)
     }
 
-    /// Branches are to be merged before this peer trains on: most of both sides are here, or
-    /// a peer of this side has stopped for it.
+    /// A merge comes first: most of both sides are here, or one of this side has stopped for it.
     pub(super) fn due(&self, cx: &Context) -> bool {
         let Some(mine) = cx.branch().filter(|_| cx.view.split.may_try(cx.round)) else {
             return false;
         };
         let there = || cx.view.apart().filter(|(_, r)| r.ready);
         let theirs = there().filter_map(|(_, r)| r.contact.branch.as_deref().copied());
+        // The largest claim counts: with fewer members a minority of that side could be merged.
         let Some(theirs) = theirs.map(|branch| usize::from(branch.members)).max() else {
             return false;
         };
-        let mates = || cx.view.mates().filter(|(_, r)| r.ready);
-        let met = 2 * (1 + mates().count()) > usize::from(mine.members);
+        let own_side = || cx.view.own_side().filter(|(_, r)| r.ready);
+        let met = 2 * (1 + own_side().count()) > usize::from(mine.members);
         let others_met = 2 * there().count() > theirs;
-        met && others_met || mates().any(|(id, _)| self.said.contains_key(&id))
+        met && others_met || own_side().any(|(id, _)| self.said.contains_key(&id))
     }
 
     /// Stops for a merge, and tells all that it may bring together.
@@ -146,7 +145,6 @@ impl Meeting {
         self.said.clear();
     }
 
-    /// A peer goes on with rounds of its branch.
     pub(super) fn goes_on(&mut self, cx: &mut Context, peer: PeerId) -> Formed {
         self.said.remove(&peer);
         if self.active && self.began.len() < VIEW_PEERS_MAX {
@@ -163,11 +161,13 @@ impl Meeting {
             remote.anchor = Some(head.anchor);
         }
         cx.sort_sides();
-        let fits = cx.view.is_apart(from) || cx.view.mates().any(|(id, _)| id == from);
+        let fits = cx.view.is_apart(from) || cx.view.own_side().any(|(id, _)| id == from);
+        // Only peers of this side, and of branches that share a base with it, can be merged.
         if !fits || self.said.len() >= VIEW_PEERS_MAX {
             return Formed::Waiting;
         }
         let before = self.said.insert(from, head);
+        // What it holds is noted all the same: this peer may stop a moment later.
         if !self.active {
             return Formed::Waiting;
         }
@@ -186,6 +186,7 @@ impl Meeting {
 
     /// A peer gives a sign of life: what this one said may have been lost, or it may have left its round.
     pub(super) fn heard(&mut self, cx: &mut Context, from: PeerId) -> Formed {
+        // Repeated with each sign of life, because no other message would repair a lost one.
         if self.active && self.candidates(cx).contains(&from) {
             self.say(cx, from);
         }
@@ -194,8 +195,8 @@ impl Meeting {
 
     /// A peer of this side that has stopped in a later round.
     fn further_mate(&self, cx: &Context) -> Option<PeerId> {
-        let mates = cx.view.mates().map(|(id, _)| id);
-        let mut further = mates.filter(|id| {
+        let own_side = cx.view.own_side().map(|(id, _)| id);
+        let mut further = own_side.filter(|id| {
             let head = self.said.get(id);
             head.is_some_and(|head| head.round > cx.round)
         });
@@ -209,7 +210,7 @@ impl Meeting {
 
     /// Peers that a merge may bring together with this one.
     fn candidates(&self, cx: &Context) -> Vec<PeerId> {
-        let all = cx.view.apart().chain(cx.view.mates());
+        let all = cx.view.apart().chain(cx.view.own_side());
         let here = all.filter(|(_, r)| r.ready && !r.suspected);
         here.map(|(id, _)| id).collect()
     }
@@ -259,6 +260,8 @@ impl Meeting {
             None => Formed::Alone,
             Some(peer) if peer == cx.me() => self.propose(cx, sides),
             Some(peer) => {
+                // It may use its own deadline up before it proposes, so an answer's time comes on
+                // top.
                 self.proposer = Some(peer);
                 cx.waited(Wait::Group);
                 let own = cx.deadlines.allow(Wait::Group, [peer]);
@@ -284,7 +287,6 @@ impl Meeting {
         Formed::Group(Box::new(group))
     }
 
-    /// Another peer proposes a merge.
     pub(super) fn proposed(
         &mut self,
         cx: &mut Context,
@@ -299,6 +301,7 @@ impl Meeting {
             .then(|| group_of(&cx.plan, round, sides, cx.me()))
             .flatten();
         let Some(group) = group else {
+            // What it lacks may still be on its way; then it judges once more.
             let unheard = members_of(sides).any(|id| !self.said.contains_key(&id));
             if self.active && unheard {
                 self.early = Some((from, (round, term), sides.to_vec()));
@@ -312,7 +315,6 @@ impl Meeting {
         Formed::Group(Box::new(group))
     }
 
-    /// A peer is gone.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) -> Formed {
         self.said.remove(&peer);
         if self.active && self.proposer == Some(peer) {
@@ -327,6 +329,7 @@ impl Meeting {
         if self.proposer.is_some() {
             return self.next(cx);
         }
+        // Links that are down hold a merge up for one grace period and no longer.
         self.impatient = true;
         if cx.now < self.until {
             cx.timers.set(Timer::Exchange, self.until);
@@ -365,6 +368,7 @@ fn sides_of(said: &SortedMap<PeerId, Head>) -> Vec<MergeSide> {
         })
     });
     let mut sides: Vec<MergeSide> = sides.take(MERGE_SIDES_MAX).collect();
+    // A side is taken whole or not at all, so that its weight is that of its members.
     while members_of(&sides).count() > GROUP_MEMBERS_MAX {
         sides.pop();
     }
@@ -379,7 +383,6 @@ fn claimed<'a>(heads: impl Iterator<Item = &'a Head>) -> usize {
         .unwrap_or(0)
 }
 
-/// All members of these sides.
 fn members_of(sides: &[MergeSide]) -> impl Iterator<Item = PeerId> {
     sides.iter().flat_map(|side| side.members.iter().copied())
 }
@@ -415,6 +418,7 @@ fn acceptable(
         return false;
     }
     let furthest = said.values().map(|head| head.round).max();
+    // A round far ahead would end the run early for all that follow.
     if round <= cx.round || furthest.is_none_or(|furthest| round > furthest.next()) {
         return false;
     }

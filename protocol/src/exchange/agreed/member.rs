@@ -34,7 +34,6 @@ impl Member {
     }
 }
 
-/// Checks the members of a group.
 pub(super) fn group(members: &[Member]) -> Result<(), WireError> {
     check::ok(
         !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,
@@ -133,8 +132,7 @@ impl<'de> Deserialize<'de> for Said {
     }
 }
 
-/// A weight is at most this many times the median. Twice: machines differ in speed, and a round that is
-/// tried again trains longer.
+/// A weight is at most this many medians: machines differ, and attempts add training.
 const MEDIANS_MAX: f64 = 2.0;
 
 /// A count of inner steps is at most this many times the median: machines may be that much faster than half of
@@ -148,6 +146,7 @@ pub(super) fn cap_of(members: &[Member], weighing: Weighing) -> f64 {
         Weighing::Steps => STEP_MEDIANS_MAX,
     };
     let mut claims: Vec<f64> = members.iter().map(|member| member.said.weight).collect();
+    // Members that trained nothing would pull the median down to nothing.
     claims.retain(|weight| *weight > 0.0);
     claims.sort_by(f64::total_cmp);
     let middle = claims.len() / 2;
@@ -158,7 +157,6 @@ pub(super) fn cap_of(members: &[Member], weighing: Weighing) -> f64 {
     }
 }
 
-/// Caps the weights of a group.
 pub(super) fn cap(members: &mut [Member], weighing: Weighing) {
     let most = cap_of(members, weighing);
     for member in members {

@@ -136,7 +136,6 @@ impl AgreedMessage {
         }
     }
 
-    /// The round that the message shows its sender to take part in.
     pub(crate) const fn takes_part_in(&self) -> Option<Round> {
         match self {
             Self::Forming(
@@ -160,7 +159,6 @@ impl AgreedMessage {
         }
     }
 
-    /// The round that the message is about.
     pub(crate) const fn round(&self) -> Round {
         match self {
             Self::Forming(message) => message.round(),
@@ -309,7 +307,6 @@ impl FragmentMessage {
         )
     }
 
-    /// Members sign it.
     pub(crate) const fn is_signed(&self) -> bool {
         matches!(self, Self::Signed(_))
     }
@@ -538,7 +535,6 @@ pub struct MergeSide {
     pub members: Vec<PeerId>,
 }
 
-/// Checks the sides of a merge.
 pub(super) fn merge(sides: &[MergeSide]) -> Result<(), WireError> {
     let count: usize = sides.iter().map(|side| side.members.len()).sum();
     let few = sides.len() <= MERGE_SIDES_MAX && count <= GROUP_MEMBERS_MAX;

@@ -50,7 +50,7 @@ mod vote;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion, value_of};
 pub(crate) use cell_round::CellRound;
-pub(crate) use column::{Column, Shape};
+pub(crate) use column::{GridColumn, Shape};
 pub(crate) use decision::{digests_of, inputs_of, proven, scores_of, slices_of};
 pub(crate) use early::Early;
 pub(crate) use electorate::ahead;
@@ -163,9 +163,8 @@ impl Agreed {
         }
     }
 
-    /// The next fragment, if it has left the training. All peers open fragments in the same order,
-    /// or all at once by priority. Otherwise two peers could each wait for a fragment that the
-    /// other has not opened.
+    /// The next fragment that has left the training. All peers open them in one order, or all at
+    /// once: otherwise two could each wait for a fragment that the other has not opened.
     fn next_to_open(&self, cx: &Context) -> Option<FragmentId> {
         let opened = self.fragments.all.len();
         let next = || cx.plan.fragments_of(cx.round).nth(opened);
@@ -215,6 +214,8 @@ impl Exchange for Agreed {
         self.no_group = false;
         self.alone = None;
         let weight = match cx.rests() {
+            // A peer whose masked contribution could not be made would leave the others without a
+            // result.
             true => 0.0,
             false => self.carried.weigh(cx.plan.agreement.weighing, summary),
         };

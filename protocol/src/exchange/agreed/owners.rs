@@ -58,22 +58,21 @@ use crate::{ExchangeKind, Round};
 use core::cmp::{Ordering, Reverse};
 use core::ops::RangeInclusive;
 
-/// Into how many parts a fragment of `len` values is cut: in a merge one for each member, whatever the
-/// exchange is.
+/// Into how many parts a fragment of `len` values is cut: one for each member in a merge.
 pub(super) fn parts(cx: &Context, group: &Group, len: u64) -> u16 {
-    if group.merges() {
-        (group.len() as u64).min(len) as u16
-    } else {
+    if group.follows_plan() {
         cx.plan.parts(len, group.len()) as u16
+    } else {
+        (group.len() as u64).min(len) as u16
     }
 }
 
 /// The owner of every part in the first ballot.
 pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
     let mut owners = ranked(cx, group, (0..group.len()).collect());
-    if let (1.., false, Some(most)) = (
+    if let (1.., true, Some(most)) = (
         cx.plan.agreement.parts,
-        group.merges(),
+        group.follows_plan(),
         cx.plan.exchange.owners(),
     ) {
         return dealt(&rates(group), &owners, usize::from(most), of);
@@ -107,6 +106,7 @@ pub(super) fn rates(group: &Group) -> Vec<u64> {
     };
     let classes: Vec<Option<u8>> = (0..group.len()).map(class).collect();
     let fastest = classes.iter().flatten().max().copied().unwrap_or(0);
+    // A line of unknown rate counts as the fastest, so that without rates all are equal.
     let below = |class: &Option<u8>| class.map_or(0, |class| fastest - class).min(OCTAVES_MAX);
     classes
         .iter()
@@ -127,7 +127,6 @@ impl Span {
         product(self.parts, other.rate).cmp(&product(other.parts, self.rate))
     }
 
-    /// Whole parts that a line of this rate carries in it.
     const fn carries(&self, rate: u64) -> u64 {
         (self.parts as u128 * rate as u128 / self.rate as u128) as u64
     }

@@ -61,8 +61,7 @@ impl Pipeline {
         }
     }
 
-    /// A value or an aggregate will never come, given the members that are still waited for
-    /// and whether a shard's aggregate is here.
+    /// A value or aggregate will never come from those that are given up.
     pub(super) fn is_broken(&self, hopeful: Members, holds: impl Fn(u16) -> bool) -> bool {
         let lost = |member: usize| !hopeful.has(member);
         let stuck = |(shard, work): (u16, &Work)| {
@@ -151,7 +150,7 @@ pub(super) struct Programs {
 impl Programs {
     /// This peer's part in the plan's schedule; none if every member sends to all others.
     pub(super) fn of(&mut self, plan: &Plan, group: &Group, round: Round) -> Option<Arc<Program>> {
-        if !plan.schedule.relays() || group.len() < 2 || group.merges() {
+        if !plan.schedule.relays() || group.len() < 2 || !group.follows_plan() {
             return None;
         }
         let seat = InGroup::of(plan, group, round);
@@ -188,6 +187,7 @@ impl Programs {
     pub(super) fn change(&mut self, plan: &Plan, group: &Group, round: Round) -> Option<Event> {
         let links = plan.schedule.link_plan()?;
         let named = group.around.links.as_ref();
+        // The first group has no links before it to differ from.
         named.filter(|named| named.since == round && round > Round(0))?;
         let codes = links_of(links, group)?;
         let certificate = self.solution(plan, links, &codes).certificate;

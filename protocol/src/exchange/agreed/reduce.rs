@@ -68,6 +68,7 @@ use crate::{
 impl FragmentRound {
     /// Orders every reduction whose contributions are complete.
     pub(super) fn reduce(&mut self, cx: &mut Context) {
+        // Those that are given up are not waited for, but what came from them counts.
         let complete = |(shard, duty): &(&u16, &Duty)| {
             let waited = duty.expected & self.hopeful;
             duty.progress == Progress::Collecting && waited.is_within(self.here(**shard, duty))
@@ -113,6 +114,7 @@ impl FragmentRound {
             self.reduction.duties.remove(&shard);
             return;
         }
+        // It goes into the version, so all members agree on whose contributions these are.
         duty.included = set;
         let attempt = duty.attempt;
         duty.progress = Progress::Combining;
@@ -135,7 +137,6 @@ impl FragmentRound {
         );
     }
 
-    /// Slices of some members with their weights.
     fn weighed(&self, set: Members, name: impl Fn(usize) -> SliceId) -> Vec<(SliceId, f64)> {
         let weight = |i: usize| Some(self.scope.group.members.get(i)?.said.weight);
         let all = set.iter();
@@ -162,6 +163,7 @@ impl FragmentRound {
             }
             Task::Stage(_) | Task::Measure(_) => {
                 if self.over() || self.agreement.decided.is_some() {
+                    // Scores that come after the decision would change nothing.
                     self.scorer().give_up();
                 } else {
                     self.scorer().evaluated(cx, task, done);
@@ -169,6 +171,7 @@ impl FragmentRound {
             }
             Task::Read(part) => {
                 if !self.scorer().was_read(cx, part, done) {
+                    // The others merge by scores that this peer lacks: it takes their result over.
                     self.missed = self.missed.or(self.scope.group.other_peers().next());
                 }
             }
@@ -178,9 +181,8 @@ impl FragmentRound {
         true
     }
 
-    /// A ballot gave this shard to another member, or to this peer in another attempt; or the exchange
-    /// ended without it, and its slices may be released. The bytes that were encoded all the same are
-    /// noted, so that they are released too.
+    /// A ballot gave this shard to another member or attempt, or the exchange ended. Bytes that
+    /// are encoded all the same are noted, to be released.
     fn outdated(&mut self, task: Task, shard: u16, attempt: Attempt) {
         self.transfers.slices.extend(match task {
             Task::Aggregate(..) | Task::Noted(..) => Some(self.scope.own_aggregate(shard, attempt)),
@@ -189,7 +191,6 @@ impl FragmentRound {
         });
     }
 
-    /// This peer's contribution to a shard is encoded.
     fn encoded(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
         self.reduction.encoded.insert(shard, bytes);
         let slice = self.scope.contribution(shard, self.scope.group.me);
@@ -271,11 +272,11 @@ impl FragmentRound {
         }
     }
 
-    /// This peer's contribution is NaN, or absurd beside the anchor. The round goes on without it, unless all or none
-    /// are summed.
+    /// This peer's contribution is not finite, or absurd: the others go on without it if they can.
     fn brought_nothing(&mut self, cx: &mut Context, error: &WorkError) {
         cx.contribution_failed(self.scope.round, error);
         if self.scope.whole && !self.over() {
+            // The others would wait for a sum that can never be whole.
             self.scope.send_all(cx, &FragmentMessage::Nothing);
             self.void(cx);
         }
@@ -310,6 +311,7 @@ impl FragmentRound {
         let Some(bytes) = self.reduction.encoded.get(&shard).copied() else {
             return;
         };
+        // Along a schedule it is this peer's first value, and goes where the schedule says.
         if self.pipeline_own(shard, bytes) {
             return;
         }
@@ -319,6 +321,7 @@ impl FragmentRound {
         }
         let meta = self.scope.contribution_meta(bytes);
         let slice = self.scope.contribution(shard, self.scope.group.me);
+        // Before the slice: the owner makes its note as soon as the mean is complete.
         self.scope.tell_tally(cx, shard, owner);
         self.push(cx, self.scope.group.peer(owner), slice, meta);
     }
@@ -372,6 +375,7 @@ impl FragmentRound {
         let to: Vec<PeerId> = told.map(|(_, peer)| peer).collect();
         to.into_iter()
             .for_each(|peer| self.push(cx, peer, slice, meta));
+        // It counts as here before any push has ended: a vote says that this peer can serve it.
         self.hold(shard, version);
     }
 
@@ -398,14 +402,14 @@ impl FragmentRound {
         self.order(cx, order, Task::Basis(shard, attempt));
     }
 
-    /// The basis is made: the members whose first contributions are in it get it, and their second ones
-    /// are awaited.
+    /// The basis is made: it goes to those whose first contributions are in it.
     fn send_basis(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
         let me = self.scope.group.me;
         let Some(duty) = self.reduction.duties.get_mut(&shard) else {
             return;
         };
         (duty.pass, duty.progress) = (Pass::Second, Progress::Collecting);
+        // Second contributions are for this basis, so only those that are in it may send one.
         duty.expected = duty.included;
         let (attempt, included) = (duty.attempt, duty.included);
         let slice = self.scope.basis(shard, me, attempt);
@@ -425,7 +429,6 @@ impl FragmentRound {
         }
     }
 
-    /// The second wait for members is as long as the first one may be.
     fn wait_for_seconds(&mut self, cx: &mut Context, members: &[PeerId]) {
         let (fragment, wait) = (self.scope.fragment, Wait::Contributions);
         let allowed = cx.deadlines.allow(wait, members.iter().copied());
@@ -467,6 +470,7 @@ impl FragmentRound {
         let owner = self.reduction.bases.get(&place).copied();
         let awaited = target.exact.is_none() && owner == Some(self.scope.group.peer(target.owner));
         if awaited && self.reduction.encoded.contains_key(&shard) && !self.over() {
+            // One answer to a basis: its arrival leads here, and so does the plan of its ballot.
             self.reduction.bases.remove(&place);
             self.encode_second(cx, shard, target.attempt, target.owner);
         }
@@ -513,7 +517,6 @@ impl FragmentRound {
         }
     }
 
-    /// A member's second contribution is here.
     pub(super) fn second_arrived(&mut self, member: usize, slice: SliceId) {
         self.transfers.slices.insert(slice);
         let shard = self.scope.part_of(&slice);
@@ -558,6 +561,7 @@ impl FragmentRound {
         origin: PeerId,
         reason: &str,
     ) {
+        // Only there is it sure for which owner's basis the contribution was made.
         if attempt == Attempt::FIRST {
             let what = format!("a second contribution that is bad: {reason}");
             cx.accuse(origin, what);
@@ -646,8 +650,7 @@ impl FragmentRound {
         self.scope.emit_decided(cx, ballot, vec![names]);
     }
 
-    /// A contribution does not decode, here and at every other member: combines the rest. `None`
-    /// when nothing is left.
+    /// A contribution does not decode at any member: combines the rest, or gives `None`.
     pub(super) fn leave_out(
         &mut self,
         cx: &mut Context,
@@ -663,6 +666,7 @@ impl FragmentRound {
         if inputs.len() == all || total <= 0.0 || cx.plan.too_few(inputs.len()) {
             return None;
         }
+        // The same bytes fail at every member, so all combine the same rest.
         let (inputs, ending) = (inputs.clone(), self.ending.clone());
         cx.accuse(bad.origin, format!("a contribution that is bad: {reason}"));
         let ballot = self.agreement.decided.as_ref().map_or(0, |(b, _)| *b);

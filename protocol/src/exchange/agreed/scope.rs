@@ -3,19 +3,20 @@
 use super::ballot::{ShardPlan, ShardVersion};
 use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
+use super::owners::owners;
 use crate::core::context::Context;
 use crate::data::Tally;
 use crate::exchange::{broke, foreign_tag};
 use crate::limits::BALLOTS_MAX;
 use crate::roll::RoundNote;
+use crate::schedule::Program;
 use crate::sorted::SortedMap;
 use crate::{
     Attempt, Combination, Ending, Event, ExchangeKind, FragmentId, Members, Part, PeerError,
-    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, TallyEntry, Time,
+    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, TallyEntry, Time, Wait,
 };
 use core::time::Duration;
 
-/// Name of this exchange in errors.
 pub(super) const EXCHANGE: &str = "agreement in a group";
 
 /// The subject of a fragment's round. But for weights and notes in a grid it never changes.
@@ -30,8 +31,7 @@ pub(super) struct Scope {
     pub(super) of: u16,
     /// A part is a member's whole contribution, as it was encoded.
     pub(super) gathered: bool,
-    /// How members score contributions, where they do. There are twice as many parts then: the scores of each member
-    /// come behind the contributions.
+    /// How members score contributions. The scores of each come behind the contributions.
     pub(super) scoring: Option<Scoring>,
     /// Members contribute twice: for a basis that an owner makes of the first contributions.
     pub(super) two_passes: bool,
@@ -39,12 +39,12 @@ pub(super) struct Scope {
     pub(super) whole: bool,
     /// In a grid: the shard that the group, a column, agrees on. Its parts are numbered from zero here
     /// and over the whole fragment in names of slices.
-    pub(super) within: Option<Within>,
+    pub(super) in_column: Option<ColumnShard>,
 }
 
 /// A column's shard of a fragment.
 #[derive(Debug)]
-pub(super) struct Within {
+pub(super) struct ColumnShard {
     /// The shard.
     pub(super) column: u16,
     /// Into how many shards the fragment is cut.
@@ -57,34 +57,102 @@ pub(super) struct Within {
     pub(super) fed: Option<Time>,
     /// Samples behind the mean of this peer's row.
     pub(super) weight: f64,
-    /// The note that the column decides beside the parameters, if it is the one that does: it goes behind
-    /// the bytes of its first part.
+    /// The note that goes behind the bytes of the first part, if this column decides one.
     pub(super) note: Option<Vec<u8>>,
     /// Where the column decides one: tallies of the contributions in the rows' means, by the rows' members.
     pub(super) tallies: SortedMap<usize, Vec<TallyEntry>>,
 }
 
 impl Scope {
-    /// The subject of a round of this group about a fragment, or one shard of it, that is cut into `of` parts.
-    pub(super) fn new(
-        cx: &Context,
-        fragment: FragmentId,
-        group: Group,
-        of: u16,
-        within: Option<Within>,
-    ) -> Self {
-        // Branches are averaged as they are.
-        let (merges, agreement) = (group.merges(), &cx.plan.agreement);
+    /// The subject of a round of this group about a fragment that is cut into `of` parts.
+    pub(super) fn new(cx: &Context, fragment: FragmentId, group: Group, of: u16) -> Self {
+        let (ordinary, agreement) = (group.follows_plan(), &cx.plan.agreement);
         Self {
             round: cx.round,
             fragment,
             of,
-            gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
-            scoring: agreement.scoring.filter(|_| !merges),
-            two_passes: agreement.passes.are_two() && !merges,
-            whole: agreement.whole && !merges,
+            gathered: cx.plan.exchange == ExchangeKind::Gathered && ordinary,
+            scoring: agreement.scoring.filter(|_| ordinary),
+            two_passes: agreement.passes.are_two() && ordinary,
+            whole: agreement.whole && ordinary,
             group,
-            within,
+            in_column: None,
+        }
+    }
+
+    /// It is the fragment, and not the shard of one column.
+    pub(super) fn is_whole_fragment(&self) -> bool {
+        self.in_column.is_none()
+    }
+
+    /// What a member of a column contributes is known once its row has summed it.
+    pub(super) fn contributes_at_once(&self) -> bool {
+        self.in_column.is_none()
+    }
+
+    /// The roll names members, so some are missing for a moment, and a column of few needs their
+    /// votes. Other groups formed a moment ago: who is missing there is gone.
+    pub(super) fn members_return(&self) -> bool {
+        self.in_column.is_some()
+    }
+
+    /// Contributions take much longer than one message: of rows, second ones, or scores.
+    pub(super) fn may_take_long(&self) -> bool {
+        self.in_column.is_some() || self.two_passes || self.scores()
+    }
+
+    /// The owner of every part in the first ballot.
+    pub(super) fn first_owners(&self, cx: &Context) -> Vec<usize> {
+        let all = 0..self.group.len();
+        match &self.in_column {
+            Some(shard) => rotated(self.round, &shard.owners, self.of),
+            // Each member owns its contribution, and what it says about those of the others.
+            None if self.scores() => all.clone().chain(all).collect(),
+            None => owners(cx, &self.group, self.of),
+        }
+    }
+
+    pub(super) fn wait_for_contributions(
+        &self,
+        cx: &Context,
+        program: Option<&Program>,
+        lost: Members,
+    ) -> Duration {
+        let senders = program.map_or(!Members::NONE, Program::neighbours);
+        let senders = senders.without(lost);
+        let peers = self.group.others().filter(|(i, _)| senders.has(*i));
+        let peers = peers.map(|(_, peer)| peer);
+        let wait = Wait::Contributions;
+        match (&self.in_column, program) {
+            (Some(shard), _) => cx.deadlines.allow_mates(wait, peers) + shard.longer,
+            (None, Some(program)) => cx.deadlines.allow_chain(wait, peers, program.hops),
+            (None, None) => cx.deadlines.allow(wait, peers),
+        }
+    }
+
+    /// Time that aggregates and votes are waited for, where members push directly to owners.
+    pub(super) fn wait_for_votes(&self, cx: &Context) -> Duration {
+        let peers = || self.group.other_peers();
+        match &self.in_column {
+            // Another member may have to wait for a row first, as long as this one might have.
+            Some(shard) => {
+                let rows = cx.deadlines.allow_mates(Wait::Contributions, peers());
+                cx.deadlines.allow_mates(Wait::Agreement, peers()) + rows + shard.longer
+            }
+            // Owners wait twice for all members.
+            None if self.two_passes => {
+                let second = cx.deadlines.allow(Wait::Contributions, peers());
+                cx.deadlines.allow(Wait::Agreement, peers()) + second
+            }
+            None => cx.deadlines.allow(Wait::Agreement, peers()),
+        }
+    }
+
+    /// How long a contribution was waited for; that of a row only since this peer's own was done.
+    pub(super) fn waited_since(&self, now: Time, began: Time) -> Duration {
+        match &self.in_column {
+            Some(shard) => shard.fed.map_or(Duration::ZERO, |fed| now.since(fed)),
+            None => now.since(began),
         }
     }
 
@@ -95,11 +163,11 @@ impl Scope {
 
     /// So few contributions make no mean. Branches are averaged, whatever the rule for contributions is.
     pub(super) fn too_few(&self, plan: &Plan, bringing: usize) -> bool {
+        // Masks cancel only where all are summed.
         let missing = self.whole && bringing < self.group.bringing().count();
-        bringing == 0 || missing || (!self.group.merges() && plan.too_few(bringing))
+        bringing == 0 || missing || (self.group.follows_plan() && plan.too_few(bringing))
     }
 
-    /// How inputs of a shard become one.
     pub(super) fn combination(&self, inputs: Vec<(SliceId, f64)>) -> Combination {
         if self.group.merges() {
             Combination::Average(inputs)
@@ -110,16 +178,15 @@ impl Scope {
 
     /// The codec hears whether this peer's contributions counted: not those of a branch, nor of a row's mean.
     pub(super) fn settles(&self) -> bool {
-        !self.group.merges() && self.within.is_none()
+        self.group.follows_plan() && self.in_column.is_none()
     }
 
-    /// The name of a member's contribution to a shard.
     pub(super) fn contribution(&self, shard: u16, member: usize) -> SliceId {
         SliceId {
             round: self.round,
             fragment: self.fragment,
             shard: self.numbered(shard),
-            part: match self.within {
+            part: match self.in_column {
                 Some(_) => Part::RowMean,
                 None => Part::Contribution,
             },
@@ -128,7 +195,6 @@ impl Scope {
         }
     }
 
-    /// The name of a version's bytes.
     pub(super) fn aggregate(&self, shard: u16, version: &ShardVersion) -> SliceId {
         SliceId {
             round: self.round,
@@ -140,7 +206,6 @@ impl Scope {
         }
     }
 
-    /// The name of this peer's aggregate of a shard.
     pub(super) fn own_aggregate(&self, shard: u16, attempt: Attempt) -> SliceId {
         SliceId {
             part: self.named(shard),
@@ -149,7 +214,6 @@ impl Scope {
         }
     }
 
-    /// The kind of a decided part in names of slices.
     pub(super) fn named(&self, part: u16) -> Part {
         if self.scores() && usize::from(part) >= self.group.len() {
             Part::Scores
@@ -158,7 +222,6 @@ impl Scope {
         }
     }
 
-    /// The name of a basis that a member makes of a shard.
     pub(super) fn basis(&self, shard: u16, member: usize, attempt: Attempt) -> SliceId {
         SliceId {
             part: Part::Basis,
@@ -167,7 +230,6 @@ impl Scope {
         }
     }
 
-    /// The name of a member's second contribution to a shard.
     pub(super) fn second(&self, shard: u16, member: usize, attempt: Attempt) -> SliceId {
         SliceId {
             part: Part::Second,
@@ -176,7 +238,6 @@ impl Scope {
         }
     }
 
-    /// The name of a member's value of a shard in one of its stages.
     pub(super) fn value(&self, shard: u16, member: usize, stage: usize) -> SliceId {
         let contribution = self.contribution(shard, member);
         match stage {
@@ -191,25 +252,25 @@ impl Scope {
 
     /// The number of a shard in names of slices.
     pub(super) fn numbered(&self, shard: u16) -> u16 {
-        match &self.within {
+        match &self.in_column {
             _ if self.gathered => 0,
-            Some(within) => within.column * self.of + shard,
+            Some(own) => own.column * self.of + shard,
             None => shard,
         }
     }
 
     /// Into how many shards a slice's fragment is cut.
     pub(super) fn cut(&self) -> u16 {
-        match &self.within {
+        match &self.in_column {
             _ if self.gathered => 1,
-            Some(within) => within.columns * self.of,
+            Some(own) => own.columns * self.of,
             None => self.of,
         }
     }
 
     /// The part that a slice is of: a shard, or its origin's contribution.
     pub(super) fn part_of(&self, slice: &SliceId) -> u16 {
-        match &self.within {
+        match &self.in_column {
             _ if self.gathered => {
                 let index = self.group.index(slice.origin).unwrap_or(0);
                 let behind = match slice.part {
@@ -219,25 +280,25 @@ impl Scope {
                 (behind + index) as u16
             }
             // One of another column has a number that no part of this one has.
-            Some(within) => slice.shard.wrapping_sub(within.column * self.of),
+            Some(own) => slice.shard.wrapping_sub(own.column * self.of),
             None => slice.shard,
         }
     }
 
     /// A note goes behind a part's bytes.
     pub(super) fn is_noted(&self, shard: u16) -> bool {
-        let noted = self.within.as_ref().is_some_and(|w| w.note.is_some());
+        let noted = self.in_column.as_ref().is_some_and(|w| w.note.is_some());
         noted && shard == 0
     }
 
     /// The note that goes behind the bytes of the first part, the mean of these rows.
     pub(super) fn note_with(&self, rows: Members) -> Vec<u8> {
-        let Some(within) = &self.within else {
+        let Some(own) = &self.in_column else {
             return Vec::new();
         };
-        let known = rows.iter().filter_map(|row| within.tallies.get(&row));
+        let known = rows.iter().filter_map(|row| own.tallies.get(&row));
         let entries: Vec<TallyEntry> = known.flatten().copied().collect();
-        let change = within.note.clone().unwrap_or_default();
+        let change = own.note.clone().unwrap_or_default();
         RoundNote::join(change, Tally::of(&entries).to_bytes())
     }
 
@@ -250,12 +311,11 @@ impl Scope {
         }
         Source::Store(match self.group.merges() {
             true => StoreId::Branch,
-            false if self.within.is_some() => StoreId::Row,
+            false if self.in_column.is_some() => StoreId::Row,
             false => StoreId::Local,
         })
     }
 
-    /// Store of a shard's reduction.
     pub(super) fn reduction(&self, shard: u16) -> StoreId {
         if self.group.merges() {
             StoreId::Merged(shard)
@@ -264,7 +324,6 @@ impl Scope {
         }
     }
 
-    /// Ending of the fragment with these aggregates.
     pub(super) fn ending(&self, aggregates: Vec<SliceId>) -> Ending {
         if self.group.merges() {
             Ending::Merge(aggregates)
@@ -273,13 +332,11 @@ impl Scope {
         }
     }
 
-    /// A version says that a member's contribution is left out.
     pub(super) fn left_out(&self, version: &ShardVersion) -> bool {
         self.gathered && version.contributors.is_empty()
     }
 
-    /// Checks that a slice of the member with this index fits the group, its exchange and its number of ballots; gives the
-    /// members whose mean it is.
+    /// Checks that a slice of this member fits the group; gives the members whose mean it is.
     pub(super) fn contributors_of(
         &self,
         index: usize,
@@ -297,17 +354,19 @@ impl Scope {
         };
         if meta.of != self.cut()
             || slice.shard >= self.cut()
-            || (self.within.is_some() && self.part_of(slice) >= self.of)
+            || (self.in_column.is_some() && self.part_of(slice) >= self.of)
             || slice.attempt.0 >= attempts
         {
             return broke("a slice that does not fit the group's shards");
         }
         let two_passes = self.two_passes;
         let contributors = match (slice.part, meta.tag) {
-            (Part::Contribution, Tag::Contribution { .. }) if self.within.is_none() => {
+            (Part::Contribution, Tag::Contribution { .. }) if self.in_column.is_none() => {
                 Members::NONE
             }
-            (Part::RowMean, Tag::RowMean { weight, .. }) if self.within.is_some() => {
+            // The weight of a row is its sender's word alone, so it is checked before it can scale
+            // a mean.
+            (Part::RowMean, Tag::RowMean { weight, .. }) if self.in_column.is_some() => {
                 if !weight.is_finite() || weight <= 0.0 {
                     return broke("a row without weight");
                 }
@@ -328,14 +387,13 @@ impl Scope {
         Ok(contributors)
     }
 
-    /// The header of this peer's contributions.
     pub(super) fn contribution_meta(&self, bytes: u64) -> SliceMeta {
         let group = self.group.tag;
         SliceMeta {
             of: self.cut(),
             bytes,
-            tag: match &self.within {
-                Some(Within { weight, .. }) => Tag::RowMean {
+            tag: match &self.in_column {
+                Some(ColumnShard { weight, .. }) => Tag::RowMean {
                     group,
                     weight: *weight,
                 },
@@ -344,7 +402,6 @@ impl Scope {
         }
     }
 
-    /// The header of a mean of these members' contributions.
     pub(super) fn mean_meta(&self, bytes: u64, members: Members) -> SliceMeta {
         let group = self.group.tag;
         SliceMeta {
@@ -362,10 +419,10 @@ impl Scope {
 
     /// Versions of this number stand for all parts or, with none, for a void round.
     pub(super) fn may_decide(&self, versions: usize) -> bool {
+        // A decision on some parts would leave members with anchors of two rounds.
         versions == 0 || versions == usize::from(self.of)
     }
 
-    /// A repair names members of this group only.
     pub(super) fn names_members(&self, shards: &[ShardPlan]) -> bool {
         let member = |peer: &PeerId| self.group.index(*peer).is_some();
         shards.iter().all(|plan| match plan {
@@ -376,8 +433,8 @@ impl Scope {
 
     /// In a grid: says whose contributions the mean of this peer's row holds to the member that makes the note.
     pub(super) fn tell_tally(&self, cx: &mut Context, shard: u16, owner: usize) {
-        let within = self.within.as_ref().filter(|_| self.is_noted(shard));
-        let own = within.and_then(|within| within.tallies.get(&self.group.me));
+        let noted = self.in_column.as_ref().filter(|_| self.is_noted(shard));
+        let own = noted.and_then(|noted| noted.tallies.get(&self.group.me));
         if let Some(entries) = own.filter(|entries| !entries.is_empty()) {
             let tally = FragmentMessage::Tally(entries.clone());
             self.send(cx, self.group.peer(owner), tally);
@@ -391,11 +448,11 @@ impl Scope {
         entries: &[TallyEntry],
     ) -> Result<(), PeerError> {
         let index = self.group.index(from);
-        let within = self.within.as_mut().filter(|within| within.note.is_some());
-        let (Some(index), Some(within)) = (index, within) else {
+        let noted = self.in_column.as_mut().filter(|own| own.note.is_some());
+        let (Some(index), Some(noted)) = (index, noted) else {
             return broke("contributions of a row where no note is made");
         };
-        within.tallies.insert(index, entries.to_vec());
+        noted.tallies.insert(index, entries.to_vec());
         Ok(())
     }
 
@@ -415,19 +472,16 @@ impl Scope {
         });
     }
 
-    /// Sends a member a message about this fragment.
     pub(super) fn send(&self, cx: &mut Context, to: PeerId, body: FragmentMessage) {
         cx.send(to, self.scoped(body));
     }
 
-    /// Sends all other members a message about this fragment.
     pub(super) fn send_all(&self, cx: &mut Context, body: &FragmentMessage) {
         for peer in self.group.other_peers() {
             self.send(cx, peer, body.clone());
         }
     }
 
-    /// A message about this fragment in this group.
     pub(super) fn scoped(&self, body: FragmentMessage) -> Scoped {
         Scoped {
             round: self.round,
@@ -436,4 +490,13 @@ impl Scope {
             body,
         }
     }
+}
+
+/// The owners of a column's parts: as many members as there are parts, others in each round.
+fn rotated(round: Round, members: &[usize], of: u16) -> Vec<usize> {
+    let of = usize::from(of);
+    let first = (round.0 as usize).wrapping_mul(of);
+    let at = |part| first.wrapping_add(part) % members.len().max(1);
+    let owners = (0..of).filter_map(|part| members.get(at(part)));
+    owners.copied().collect()
 }

@@ -28,7 +28,6 @@ pub(super) struct Scorer<'a> {
 }
 
 impl Scorer<'_> {
-    /// The part with this peer's scores.
     fn own_scores(&self) -> u16 {
         (self.scope.group.len() + self.scope.group.me) as u16
     }
@@ -57,6 +56,7 @@ impl Scorer<'_> {
         duty.progress = Progress::Combining;
         let scoring = &mut self.reduction.scores;
         scoring.queue = (set & duty.expected).iter().collect();
+        // It is taken from its end, in the order of members.
         scoring.queue.reverse();
         scoring.began = cx.now;
         if scoring.queue.is_empty() {
@@ -104,6 +104,7 @@ impl Scorer<'_> {
                 let what = format!("a contribution that is bad: {reason}");
                 cx.accuse(slice.origin, what);
                 let own = &mut self.reduction.scores.own;
+                // It does not decode, so it cannot help; the others find the same.
                 own.insert(usize::from(part), Score::WORST);
                 self.score_next(cx);
             }
@@ -169,8 +170,7 @@ impl Scorer<'_> {
         self.reduction.scores.unread = Some(unread);
     }
 
-    /// What a member says about contributions was read. Returns `false` where it was not: only this peer lacks it then,
-    /// so it cannot tell what the others merge.
+    /// The scores of a member were read; `false` where this peer alone lacks them.
     pub(super) fn was_read(&mut self, cx: &mut Context, part: u16, done: &Done) -> bool {
         let members = self.scope.group.len();
         let scorer = self.scope.group.peer(usize::from(part) % members);
@@ -208,6 +208,7 @@ pub(crate) fn admit(
         return Vec::new();
     };
     let mut inputs = inputs_of(decision);
+    // A member that did not train has sent nothing to judge.
     inputs.retain(|(_, weight)| *weight > 0.0);
     let judged = inputs.iter().filter_map(|(slice, _)| {
         let index = members.iter().position(|m| m.peer == slice.origin)?;

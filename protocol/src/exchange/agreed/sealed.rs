@@ -25,13 +25,13 @@ impl Proposal {
     /// that is not here may have one, so the round waits for it as long as for a member that may be gone for good.
     fn forgets_harmlessly(&self, cx: &Context) -> bool {
         let seats = usize::from(self.seats).max(seats_with(cx, &self.members));
-        let (quorum, liars) = (cx.plan.quorum_of(seats), cx.plan.liars_of(seats));
+        let (quorum, tolerance) = (cx.plan.quorum_of(seats), cx.plan.tolerance(seats));
         let forget = self.members.iter().filter(|seat| seat.forgets).count();
         let remember = self.members.len() - forget;
         // Of those that remember, some may lie about it.
-        let others = seats - remember + liars;
+        let others_decide = tolerance.may_be(quorum, seats - remember);
         let all = self.members.len() >= seats || cx.view.seats.stand_still(cx.now);
-        forget == 0 || others < quorum || all
+        forget == 0 || !others_decide || all
     }
 
     /// Tells all members that this peer is not in the group: too few may be left to decide anything.
@@ -132,7 +132,6 @@ impl Grouping {
         Formed::Waiting
     }
 
-    /// A proposal is one that this peer may join.
     fn accepts(&self, cx: &Context, from: PeerId, proposal: &Proposal) -> bool {
         let members = &proposal.members;
         let own = self.own_seat(cx);
@@ -153,8 +152,7 @@ impl Grouping {
             && proposal.forgets_harmlessly(cx)
     }
 
-    /// It is the sender's turn to propose: of the members that come before it, one was tried
-    /// in each term before.
+    /// It is the sender's turn: of those that come before it, one was tried in each term.
     fn is_due(&self, cx: &Context, from: PeerId, proposal: &Proposal) -> bool {
         let rank = |peer: PeerId| (rendezvous(&cx.plan.run, cx.round, 0, peer), peer);
         let before = proposal.members.iter().filter(|seat| {
@@ -168,14 +166,12 @@ impl Grouping {
         before.count() <= usize::from(proposal.term)
     }
 
-    /// A peer has said that it is ready for this round.
     pub(super) fn is_ready(&self, cx: &Context, peer: PeerId) -> bool {
         let ready = self.ready.get(&peer);
         ready.is_some_and(|ready| ready.round == cx.round)
     }
 }
 
-/// The seats of a group of these members, as this peer counts them.
 fn seats_with(cx: &Context, members: &[Seat]) -> usize {
     let count = seats(cx, members.iter().map(|seat| seat.peer));
     count.max(members.len()).min(GROUP_MEMBERS_MAX)

@@ -19,7 +19,6 @@ use crate::limits::{BALLOTS_UNTIL_VOID, LOCK_AFTER_MIN};
 use crate::sorted::SortedMap;
 use crate::{Attempt, Digest, Members, PeerError, PeerId, Signature, Wait};
 
-/// The place of a signature of this peer.
 const MINE: Signature = Signature::BLANK;
 
 impl FragmentRound {
@@ -33,7 +32,6 @@ impl FragmentRound {
         )
     }
 
-    /// A signed message for this fragment.
     pub(super) fn on_signed(
         &mut self,
         cx: &mut Context,
@@ -80,8 +78,7 @@ impl FragmentRound {
         signed.say(cx, scope, to, message);
     }
 
-    /// A wait has ended without a result. Returns whether this peer repeats its statements first, once, and waits
-    /// for an answer.
+    /// A wait has ended without a result; true if this peer first repeats its statements, once.
     pub(super) fn repeats(&mut self, cx: &mut Context) -> bool {
         let signed = self.agreement.signed.as_mut();
         let Some(signed) = signed.filter(|signed| signed.statements.may_be_repeated()) else {
@@ -97,6 +94,7 @@ impl FragmentRound {
         let ballot = self.agreement.ballot.number;
         let decided = self.agreement.decided.is_some();
         let (signed, _) = self.sealed();
+        // A vote binds this peer to the group, and a group that lacks a quorum decides nothing.
         if decided || !signed.joined || !signed.ledger.may_vote(ballot) {
             return;
         }
@@ -108,6 +106,7 @@ impl FragmentRound {
         let Some(versions) = versions else { return };
         let (signed, scope) = self.sealed();
         let (me, value) = (scope.group.me, signed.value(&versions));
+        // Into the ledger before it is sent: what is signed twice proves that this peer lies.
         signed.ledger.vote(ballot, value);
         signed.ledger.heard_vote(me, ballot, value, MINE);
         signed.known.insert(value, versions.clone());
@@ -121,8 +120,7 @@ impl FragmentRound {
         signed.show_votes(cx, scope, ballot, me);
     }
 
-    /// Another member's vote or lock. A second one in the same place, for something else, proves
-    /// that the member lies.
+    /// Another member's vote or lock. A second one for something else proves that it lies.
     fn on_testimony(
         &mut self,
         cx: &mut Context,
@@ -138,6 +136,7 @@ impl FragmentRound {
         }
         let signature = said.signature;
         let saying = (statement(locks, ballot, value), signature);
+        // A liar's second statement counts for nothing; its first one stands.
         if signed.compare(cx, scope, index, saying) {
             return Ok(());
         }
@@ -157,6 +156,7 @@ impl FragmentRound {
                 let waited = cx.now.since(self.since);
                 cx.deadlines.record(Wait::Agreement, peer, waited);
             }
+            // Only ballot zero is about bytes that were handed out by their owners.
             self.compare_bytes(cx, peer, versions);
         }
         if !locks {
@@ -222,6 +222,7 @@ impl FragmentRound {
         let Some(decision) = signed.ledger.decided() else {
             return false;
         };
+        // Signatures alone name no bytes: a member that knows the versions will show them.
         let Some(versions) = signed.known.get(&decision.value).cloned() else {
             return false;
         };
@@ -276,6 +277,7 @@ impl FragmentRound {
         let (signed, scope) = self.sealed();
         for (signer, signature) in signatures {
             if let Some(member) = scope.group.index(*signer) {
+                // A proof carries the signatures of all signers, liars among them.
                 signed.compare(cx, scope, member, (saying, *signature));
             }
         }
@@ -331,6 +333,7 @@ impl FragmentRound {
     pub(super) fn start_signed_repair(&mut self, cx: &mut Context) {
         let (signed, scope) = self.sealed();
         let promised = signed.ledger.promised();
+        // The others are still in lower ballots: one lost message may be why they do not follow.
         if promised > signed.wished() {
             signed.repeat(cx, scope);
             self.wait_for_repair(cx, cx.deadlines.answer());
@@ -349,6 +352,7 @@ impl FragmentRound {
     pub(super) fn join_ballot(&mut self, cx: &mut Context, ballot: u8) {
         let (signed, scope) = self.sealed();
         let me = scope.group.me;
+        // This peer's own wait counts among those that ask for the ballot.
         signed.wishes(me, ballot);
         if signed.coordinator(ballot) == me {
             self.lead(cx, ballot);
@@ -363,6 +367,7 @@ impl FragmentRound {
         let (signed, scope) = self.sealed();
         signed.wishes(index, ballot);
         let wished = signed.wished();
+        // It has been promised already, and is promised once.
         if wished <= signed.ledger.promised() {
             return;
         }
@@ -376,7 +381,6 @@ impl FragmentRound {
         }
     }
 
-    /// Promises a ballot to its coordinator.
     fn pledge(&mut self, cx: &mut Context, ballot: u8) {
         let (signed, scope) = self.sealed();
         let Some((pledge, certificate, versions)) = signed.pledge(cx, scope, ballot) else {
@@ -395,8 +399,7 @@ impl FragmentRound {
         self.say(cx, None, SignedMessage::Prepare { ballot });
     }
 
-    /// The coordinator's proposal. One that its promises do not justify proves that the coordinator
-    /// lies.
+    /// The coordinator's proposal, which its promises must justify.
     fn on_signed_repair(
         &mut self,
         cx: &mut Context,
@@ -416,6 +419,7 @@ impl FragmentRound {
             .map(|pledge| Some((group.index(pledge.by)?, Testimony::claim(pledge))))
             .collect();
         let shown = certificate.as_ref().map(|shown| read(group, shown));
+        // The coordinator chose these promises itself, so it is the one that lies.
         let (Some(claims), false) = (claims, matches!(shown, Some(None))) else {
             cx.convict(
                 coordinator,
@@ -423,6 +427,7 @@ impl FragmentRound {
             );
             return Ok(());
         };
+        // Promises of liars may differ from what they told this peer.
         signed.compare_pledges(cx, scope, ballot, pledges);
         if let Some(shown) = certificate {
             signed.compare_votes(cx, scope, shown);
@@ -447,6 +452,7 @@ impl FragmentRound {
         claims
             .keys()
             .for_each(|member| signed.wishes(*member, ballot));
+        // A repeated proposal is followed once.
         let follows = self.agreement.ballot.number >= ballot;
         if ballot >= promised && !follows && self.agreement.decided.is_none() {
             self.follow_signed(cx, ballot, shards);
@@ -458,6 +464,7 @@ impl FragmentRound {
     fn follow_signed(&mut self, cx: &mut Context, ballot: u8, shards: &[ShardPlan]) {
         let (signed, scope) = self.sealed();
         signed.wishes(scope.group.me, ballot);
+        // Nothing is signed below it any more, or two ballots could decide differently.
         signed.ledger.follow(ballot);
         signed.void = shards.is_empty().then_some(ballot);
         let of = signed.ballot(scope, ballot);
@@ -466,10 +473,10 @@ impl FragmentRound {
         self.follow(cx, of, alive, shards);
     }
 
-    /// Coordinates a ballot.
     fn lead(&mut self, cx: &mut Context, ballot: u8) {
         let held = self.holdings.newest();
         let (signed, scope) = self.sealed();
+        // It leads this ballot or a higher one, and signs nothing below.
         if signed.led >= ballot {
             return;
         }
@@ -597,6 +604,7 @@ impl FragmentRound {
         let Some(lead) = signed.leads.get_mut(&ballot) else {
             return;
         };
+        // The members refuse a second proposal of one ballot.
         lead.planned = true;
         let named = pledges.iter().filter_map(|pledge| pledge.highest);
         // The one that the promises name: this peer may have heard of a higher one since.
@@ -646,10 +654,10 @@ impl FragmentRound {
         Some((number, pledges, shards))
     }
 
-    /// A member that has voted for the value that is kept: another one in every ballot, because a liar may not
-    /// serve it.
+    /// One that voted for the kept value; in every ballot another, as a liar may not serve it.
     fn holder_of(&self, signed: &Testimony, ballot: u8, value: Digest) -> PeerId {
         let voters: Members = signed.ledger.voters_for(&value).collect();
+        // One that is given up may still have the bytes, but is asked last.
         let there = voters & self.hopeful;
         let voters = if there.is_empty() { voters } else { there };
         let at = usize::from(ballot) % voters.count().max(1);

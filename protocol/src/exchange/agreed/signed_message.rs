@@ -168,7 +168,6 @@ impl SignedGroup {
         ranked
     }
 
-    /// The members with the weights that count.
     pub(super) fn weighted(&self) -> Vec<Member> {
         let plain = self.members.iter().map(|m| Member::new(m.peer, m.weight));
         let mut plain: Vec<Member> = plain.collect();
@@ -373,8 +372,7 @@ impl Pledge {
     }
 }
 
-/// The slot of the rendezvous hash that ranks coordinators of signed ballots. Slots zero and one pick
-/// proposers and samples.
+/// The slot of the rendezvous hash that ranks coordinators; zero picks proposers, one samples.
 const LEADERS: u8 = 2;
 
 /// A member of a group whose members sign.

@@ -67,11 +67,9 @@ pub(super) struct Reduction {
     pub(super) here: SortedMap<u16, Members>,
     /// Shards this peer reduces.
     pub(super) duties: SortedMap<u16, Duty>,
-    /// Whose second contributions are here, by shard and attempt.
     pub(super) seconds: SortedMap<(u16, Attempt), Members>,
     /// Bases that are here and not answered: of each shard by attempt and owner.
     pub(super) bases: SortedMap<(u16, Attempt), PeerId>,
-    /// The evaluation of contributions, where they are scored.
     pub(super) scores: ScoringState,
 }
 
@@ -89,9 +87,7 @@ pub(super) struct Transfers {
     pub(super) slices: SortedSet<SliceId>,
     /// The headers of pushed slices, to push them again.
     pub(super) metas: SortedMap<SliceId, SliceMeta>,
-    /// Repeated pushes of a slice to a peer.
     pub(super) retries: SortedMap<(PeerId, SliceId), u8>,
-    /// Fetches under way.
     pub(super) fetching: SortedSet<SliceId>,
     /// Digest of each part that its first owner sent this peer itself.
     pub(super) given: SortedMap<u16, Digest>,
@@ -160,8 +156,7 @@ impl Duty {
     }
 }
 
-/// How many times as long as it needed itself a member waits for the scores of others, beside the usual wait:
-/// members' machines differ.
+/// How many times its own scoring time a member waits for the others: machines differ.
 const PATIENCE: u32 = 3;
 
 /// This peer's evaluation of the others' contributions, and what all say.
@@ -171,13 +166,11 @@ pub(super) struct ScoringState {
     pub(super) queue: Vec<usize>,
     /// The loss at the anchor.
     pub(super) before: Option<f64>,
-    /// This peer's scores.
     pub(super) own: SortedMap<usize, Score>,
     pub(super) began: Time,
     pub(super) took: Duration,
     /// Decided scores that are being read; `None` until that begins.
     pub(super) unread: Option<SortedSet<u16>>,
-    /// The members' scores.
     pub(super) said: SortedMap<PeerId, Scores>,
 }
 

@@ -25,7 +25,6 @@ const PATIENCE_DOUBLINGS_MAX: usize = 4;
 pub(super) struct Lead {
     pub(super) pledges: SortedMap<usize, Pledge>,
     pub(super) held: SortedMap<usize, Vec<Held>>,
-    /// The certificates that the promises name.
     pub(super) certificates: SortedMap<(u8, Digest), VoteCertificate>,
     /// The proposal is made. A second one would be refused.
     pub(super) planned: bool,
@@ -36,7 +35,6 @@ pub(super) struct Lead {
 pub(super) struct Statements {
     /// Each with the member that it is for, or for all. Bounded: once of each kind.
     pub(super) all: Vec<(Option<PeerId>, SignedMessage)>,
-    /// All of them were repeated.
     pub(super) repeated: bool,
     /// Time of their repetition above ballot zero, where no other wait has one.
     pub(super) due: Option<Time>,
@@ -50,9 +48,7 @@ pub(super) struct Testimony {
     pub(super) known: SortedMap<Digest, Versions>,
     /// A quorum has joined the group. Before, this member signs nothing.
     pub(super) joined: bool,
-    /// Time at which this member locks although votes are missing.
     pub(super) lock_at: Option<Time>,
-    /// Votes are overdue.
     pub(super) overdue: bool,
     /// Ballots whose votes differ and were shown to the others.
     pub(super) shown: SortedSet<u8>,
@@ -71,7 +67,6 @@ pub(super) struct Testimony {
     pub(super) spent: bool,
     /// The decision with its signatures, for members that ask.
     pub(super) proof: Option<SignedMessage>,
-    /// The group in its members' words.
     pub(super) group: Sealed,
     /// The members, from which the coordinators follow.
     ranked: Vec<usize>,
@@ -91,7 +86,7 @@ impl Testimony {
             ledger: Ledger::new(Terms {
                 members: group.len(),
                 quorum: group.quorum,
-                liars: sealed.liars,
+                tolerance: sealed.tolerance,
             }),
             known: SortedMap::new(),
             joined: false,
@@ -110,7 +105,6 @@ impl Testimony {
         }
     }
 
-    /// The value that stands for these versions.
     pub(super) fn value(&self, versions: &[ShardVersion]) -> Digest {
         value_of(&self.group.digest, versions)
     }
@@ -129,14 +123,12 @@ impl Testimony {
             .min(BALLOTS_SIGNED_MAX)
     }
 
-    /// Factor of the waits over those in the first ballots: it doubles each time that every member
-    /// has coordinated one.
+    /// Factor of the waits: it doubles each time that every member has coordinated a ballot.
     pub(super) fn patience(&self) -> u32 {
         let turns = usize::from(self.ledger.promised()) / self.ranked.len().max(1);
         1 << turns.min(PATIENCE_DOUBLINGS_MAX)
     }
 
-    /// The ballot that this peer leads, with the promises to it.
     pub(super) fn lead(&self) -> Option<(u8, &Lead)> {
         let lead = self.leads.get(&self.led)?;
         Some((self.led, lead))
@@ -147,7 +139,6 @@ impl Testimony {
         self.statements = Statements::default();
     }
 
-    /// A member asks for a ballot.
     pub(super) fn wishes(&mut self, member: usize, ballot: u8) {
         let wish = self.wishes.entry(member).or_default();
         *wish = ballot.max(*wish);
@@ -158,7 +149,8 @@ impl Testimony {
     pub(super) fn wished(&self) -> u8 {
         let mut wishes: Vec<u8> = self.wishes.values().copied().collect();
         wishes.sort_unstable_by(|a, b| b.cmp(a));
-        wishes.get(self.ledger.terms().liars).copied().unwrap_or(0)
+        let credible = self.ledger.terms().tolerance.credible(&wishes);
+        credible.copied().unwrap_or(0)
     }
 
     /// The members that have voted for these versions or locked them, and so hold them.
@@ -174,8 +166,7 @@ impl Testimony {
         (0..self.ledger.terms().members).any(open)
     }
 
-    /// The members that are waited for have voted in ballot zero, not all for one value, and no ballot
-    /// has followed.
+    /// All waited for have voted in ballot zero, not for one value, and no ballot followed.
     pub(super) fn is_split(&self, hopeful: Members) -> bool {
         let voted = |member: usize| self.ledger.vote_of(member, 0).is_some();
         self.ledger.promised() == 0
@@ -184,7 +175,6 @@ impl Testimony {
             && hopeful.iter().all(voted)
     }
 
-    /// The claim in a pledge.
     pub(super) fn claim(pledge: &Pledge) -> Claim<Digest> {
         Claim {
             zero: pledge.zero,
@@ -220,12 +210,12 @@ impl Testimony {
         Self::tell(cx, scope, to, &message);
         let repairs = self.ledger.promised() > 0;
         self.statements.all.push((to, message));
+        // A new statement may be lost as well.
         self.statements.repeated = false;
         self.statements.due = repairs.then(|| cx.now + cx.deadlines.answer());
     }
 
-    /// Repeats the statements of this ballot. Where no more than a quorum is there, one lost message lets a ballot
-    /// fail.
+    /// Repeats the statements of this ballot: with a bare quorum, one lost message lets it fail.
     pub(super) fn repeat(&mut self, cx: &mut Context, scope: &Scope) {
         (self.statements.repeated, self.statements.due) = (true, None);
         for (to, message) in &self.statements.all {
@@ -246,18 +236,19 @@ impl Testimony {
         }
     }
 
-    /// This peer's promise of a ballot, with the certificate and the versions behind it; `None` where it has
-    /// promised this ballot or a higher one.
+    /// This peer's promise with its reasons; `None` where it has promised as high.
     pub(super) fn pledge(
         &mut self,
         cx: &Context,
         scope: &Scope,
         ballot: u8,
     ) -> Option<(Pledge, Option<VoteCertificate>, Vec<ShardVersion>)> {
+        // A promise is a signature too: before the quorum it would bind for nothing.
         if !self.joined {
             return None;
         }
         let Claim { zero, highest } = self.ledger.promise(ballot)?;
+        // A promise ends the right to lock below it.
         self.lock_at = None;
         let certificate = self.ledger.certificate().filter(|_| highest.is_some());
         let behind = highest.map(|(_, value)| value).or(zero);
@@ -272,8 +263,7 @@ impl Testimony {
         Some((pledge, certificate, versions.unwrap_or_default()))
     }
 
-    /// Compares a statement of a member, its signature checked, with what the member has signed
-    /// before. True if it proves that the member lies.
+    /// Compares a checked statement with earlier ones; true if it proves that the member lies.
     pub(super) fn compare(
         &self,
         cx: &mut Context,
@@ -281,6 +271,7 @@ impl Testimony {
         member: usize,
         (saying, signature): (Saying, Signature),
     ) -> bool {
+        // Two of a kind in one ballot contradict each other; so does a vote below a promise.
         let vote = |ballot| {
             let (value, by) = self.ledger.vote_of(member, ballot)?;
             Some((statement(false, ballot, *value), *by))
@@ -316,7 +307,6 @@ impl Testimony {
         lies
     }
 
-    /// Compares the votes of a certificate.
     pub(super) fn compare_votes(&self, cx: &mut Context, scope: &Scope, shown: &VoteCertificate) {
         let vote = statement(false, shown.ballot, shown.value);
         for (peer, signature) in &shown.votes {
@@ -342,8 +332,7 @@ impl Testimony {
         }
     }
 
-    /// After the first statement that splits the votes of a ballot, shows all votes to the others;
-    /// after that, every vote that comes.
+    /// Once votes of a ballot differ, shows all votes to the others, then each that comes.
     pub(super) fn show_votes(&mut self, cx: &mut Context, scope: &Scope, ballot: u8, last: usize) {
         let Some(votes) = self.ledger.split(ballot) else {
             return;
@@ -390,7 +379,6 @@ pub(super) fn read(
     })
 }
 
-/// A certificate as a message.
 fn write(group: &Group, known: &Certificate<Digest, Signature>) -> VoteCertificate {
     VoteCertificate {
         ballot: known.ballot,
@@ -412,7 +400,6 @@ pub(super) fn by_peer(
 /// A vote of a member as it is shown to others.
 type Shown = (PeerId, Digest, Signature);
 
-/// A vote, or a lock, as it is signed.
 pub(super) const fn statement(locks: bool, ballot: u8, value: Digest) -> Saying {
     if locks {
         Saying::Lock { ballot, value }

@@ -39,6 +39,7 @@ impl FragmentRound {
         body: &FragmentMessage,
     ) -> Result<(), PeerError> {
         if self.over() {
+            // It is still open at the sender, which may lack the names or the decision.
             self.answer(cx, from, body);
             return Ok(());
         }
@@ -96,6 +97,7 @@ impl FragmentRound {
         let Some(versions) = self.all_fitting() else {
             return;
         };
+        // Later promises name this vote, so that a coordinator keeps what may be decided by it.
         self.agreement.voted = Some((ballot, versions.clone()));
         let value = vote_of(&versions);
         let group = &self.scope.group;
@@ -147,7 +149,9 @@ impl FragmentRound {
         if unled || self.scope.group.index(ballot.coordinator).is_none() {
             return broke("a vote in a ballot that no member of the group coordinates");
         }
+        // Ballots above zero have a clock of their own, and say nothing of how long votes take.
         if self.stage != FragmentStage::Repairing {
+            // A vote that comes before this peer's own part is done was not waited for.
             let since = if self.stage == FragmentStage::Gathering {
                 self.since
             } else {
@@ -169,6 +173,7 @@ impl FragmentRound {
             return;
         };
         let waited_for = |peer: &PeerId| group.index(*peer).is_some_and(|i| self.hopeful.has(i));
+        // One question at a time: every answer names all shards.
         if self.transfers.asked.as_ref().is_some_and(waited_for) {
             return;
         }
@@ -229,6 +234,7 @@ impl FragmentRound {
         ballot: u8,
         versions: &[ShardVersion],
     ) {
+        // Members of such groups do not lie, so one that has seen the end is enough.
         if versions.len() == usize::from(self.scope.of) && self.agreement.decided.is_none() {
             self.agreement.decided = Some((ballot, versions.to_vec()));
             self.agreement.told_by = Some(from);
@@ -264,14 +270,14 @@ impl FragmentRound {
         }
     }
 
-    /// Decided bytes are still missing although their owners live: fetches them from a member that
-    /// holds them, each time from another one. After [`SEARCHES_MAX`] times this peer takes over a
-    /// newer state instead.
+    /// Decided bytes are missing although their owners live: fetches them from one holder after
+    /// another. After [`SEARCHES_MAX`] times this peer takes over a newer state.
     pub(super) fn search(&mut self, cx: &mut Context) {
         let Some((_, versions)) = self.agreement.decided.clone() else {
             return;
         };
         let holders = self.holders_of(&versions);
+        // The peer that told of the decision had ended the exchange, so it held all bytes then.
         let told_by = self.agreement.told_by.filter(|p| !holders.contains(p));
         let holders: Vec<PeerId> = holders.into_iter().chain(told_by).collect();
         self.transfers.searches += 1;
@@ -393,6 +399,7 @@ impl FragmentRound {
         if ballot.coordinator != from || ballot.number == 0 {
             return broke("a ballot that its sender does not coordinate");
         }
+        // Below its promise this peer may not vote: an older coordinator gets no answer.
         if ballot >= self.agreement.promised {
             if self.dutiful() {
                 self.promise(cx, from, ballot);
@@ -406,13 +413,9 @@ impl FragmentRound {
         Ok(())
     }
 
-    /// A member goes on without an owner that this peer may still wait for. Rows are waited for much longer
-    /// than members of a group that formed a moment ago, and second contributions after first ones; the
-    /// coordinator needs this peer's promise.
+    /// A member goes on without an owner, and its coordinator needs this peer's promise.
     fn hurry(&mut self, cx: &mut Context) {
-        let may_take_long =
-            self.scope.within.is_some() || self.scope.two_passes || self.scope.scores();
-        if may_take_long && self.stage == FragmentStage::Collecting {
+        if self.scope.may_take_long() && self.stage == FragmentStage::Collecting {
             let soon = cx.now + cx.deadlines.answer() / 2;
             self.deadline = self.deadline.min(soon);
         }
@@ -450,9 +453,12 @@ impl FragmentRound {
         self.enter(cx, ballot);
         // From now on this peer votes on the plan of this ballot.
         self.agreement.ballot = ballot;
+        // The coordinator has waited for the others in vain, and they contribute nothing to its
+        // plan.
         self.suspect(cx, !alive);
         let peers = self.scope.group.other_peers();
         let allowed = cx.deadlines.allow(Wait::Contributions, peers);
+        // A shard that is reduced again goes through both passes.
         let times = if self.scope.two_passes { 2 } else { 1 };
         self.wait_for_repair(cx, allowed * times);
         for (shard, plan) in (0u16..).zip(shards) {
@@ -484,6 +490,7 @@ impl FragmentRound {
                         self.reduction.duties.insert(shard, duty);
                     }
                     self.contribute(cx, shard);
+                    // Its basis may have come before this plan, and waits for it.
                     self.answer_basis(cx, shard);
                 }
             }
@@ -495,6 +502,7 @@ impl FragmentRound {
     fn is_coming(&self, version: &ShardVersion, holder: PeerId) -> bool {
         let owner = self.scope.group.index(holder);
         let lives = owner.is_some_and(|index| self.hopeful.has(index));
+        // A liar may never hand it out, and along a schedule it comes from another member.
         let trusted = !self.agreement.signs() && self.pipeline.is_none();
         version.owner == holder && version.attempt == Attempt::FIRST && lives && trusted
     }
@@ -504,6 +512,7 @@ impl FragmentRound {
     fn waits_for_results(&mut self) -> bool {
         let number = self.agreement.promised.number;
         let planned = !self.agreement.signs() && self.agreement.ballot.number == number;
+        // A second extension would wait for a dead member for ever.
         let first = self.agreement.extended < number;
         self.agreement.extended = number;
         planned && first && !self.orphaned()
@@ -560,7 +569,7 @@ impl FragmentRound {
                     self.void(cx);
                 }
             }
-            Some(index) if self.scope.within.is_some() => {
+            Some(index) if self.scope.members_return() => {
                 self.brings_nothing(index);
                 self.advance(cx);
             }
@@ -571,6 +580,7 @@ impl FragmentRound {
 
     /// The coordinator found no majority.
     fn on_void(&mut self, cx: &mut Context, from: PeerId, ballot: Ballot) {
+        // An older coordinator knows less: this peer may already work on a later plan.
         let current = ballot.coordinator == from && ballot >= self.agreement.promised;
         if current && self.agreement.decided.is_none() && self.ending.is_none() {
             self.void(cx);
@@ -612,6 +622,7 @@ impl FragmentRound {
 
     /// Coordinates a ballot: asks the members that are still waited for to promise.
     fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
+        // Each promise calls this, and the members are asked once.
         if self.agreement.coordinates(ballot) {
             return;
         }
@@ -640,8 +651,7 @@ impl FragmentRound {
         }
     }
 
-    /// A member promises. It may do so unasked: a member whose wait ended first picks the
-    /// coordinator.
+    /// A member promises, perhaps unasked: the first whose wait ends picks the coordinator.
     fn on_promise(
         &mut self,
         cx: &mut Context,
@@ -672,6 +682,7 @@ impl FragmentRound {
             cx.send(from, message);
             return Ok(());
         }
+        // It has promised a higher ballot itself, and may lead none below.
         if *ballot < self.agreement.promised {
             return Ok(());
         }
@@ -684,6 +695,7 @@ impl FragmentRound {
         let Some(coordination) = &mut self.agreement.coordination else {
             return;
         };
+        // A promise that comes after the plan changes nothing: members may have voted on it.
         if coordination.ballot != promise.ballot || coordination.planned {
             return;
         }
@@ -695,7 +707,7 @@ impl FragmentRound {
         self.give_up(doubted.without(promised));
         // Too few are waited for: others that are there may promise until the deadline.
         let may_be_more =
-            self.scope.within.is_some() && !self.scope.group.decides(promised.count());
+            self.scope.members_return() && !self.scope.group.decides(promised.count());
         if self.hopeful.is_within(promised) && !may_be_more {
             self.plan(cx);
         }
@@ -741,22 +753,19 @@ impl FragmentRound {
         self.follow(cx, ballot, alive, &shards);
     }
 
-    /// Tells the others of these members.
     fn tell(&self, cx: &mut Context, members: Members, body: &FragmentMessage) {
         for (_, peer) in self.scope.group.others().filter(|(i, _)| members.has(*i)) {
             self.scope.send(cx, peer, body.clone());
         }
     }
 
-    /// A majority of a column is there, although too few of it promised in time: their own rows
-    /// may hold them up. A group of whole fragments formed a moment ago, so a member missing there is gone.
+    /// A majority is there, but too few of it promised in time: their own rows may hold them up.
     fn may_decide_later(&self, cx: &Context) -> bool {
         let others = self.scope.group.other_peers();
         let there = 1 + others.filter(|peer| cx.view.takes_part(*peer)).count();
-        self.scope.within.is_some() && self.scope.group.decides(there)
+        self.scope.members_return() && self.scope.group.decides(there)
     }
 
-    /// The plan for each shard, from the members' promises.
     pub(super) fn shard_plans(
         &self,
         cx: &Context,

@@ -30,7 +30,7 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Forming {
     /// The others that the roll deals into the cell.
-    mates: SortedSet<PeerId>,
+    dealt: SortedSet<PeerId>,
     ready: SortedSet<PeerId>,
     /// Mates that are in another cell or round, or did not come in time.
     out: SortedSet<PeerId>,
@@ -47,18 +47,18 @@ impl Forming {
     /// Begins once this peer has trained; `ready` have said that they are, before.
     pub(super) fn new(
         cx: &mut Context,
-        mates: SortedSet<PeerId>,
+        dealt: SortedSet<PeerId>,
         ready: SortedSet<PeerId>,
     ) -> Self {
         for peer in &ready {
             // It waited for this peer.
             cx.deadlines.record(Wait::Group, *peer, Duration::ZERO);
         }
-        let awaited = mates.iter().copied().filter(|peer| !ready.contains(peer));
+        let awaited = dealt.iter().copied().filter(|peer| !ready.contains(peer));
         let allowed = cx.deadlines.allow_mates(Wait::Group, awaited);
         Self {
-            ready: ready.intersection(&mates).copied().collect(),
-            mates,
+            ready: ready.intersection(&dealt).copied().collect(),
+            dealt,
             out: SortedSet::new(),
             since: cx.now,
             allowed,
@@ -72,19 +72,19 @@ impl Forming {
         self.deadline
     }
 
-    /// The mates, whether or not they are there.
-    pub(super) fn mates(&self) -> impl Iterator<Item = PeerId> {
-        self.mates.iter().copied()
+    /// The others of the cell, whether or not they are there.
+    pub(super) fn dealt(&self) -> impl Iterator<Item = PeerId> {
+        self.dealt.iter().copied()
     }
 
-    /// A peer is one of the mates.
+    /// A peer is dealt into the cell.
     pub(super) fn knows(&self, peer: PeerId) -> bool {
-        self.mates.contains(&peer)
+        self.dealt.contains(&peer)
     }
 
     /// A mate has trained.
     pub(super) fn ready(&mut self, cx: &mut Context, peer: PeerId) {
-        if self.mates.contains(&peer) && self.ready.insert(peer) {
+        if self.dealt.contains(&peer) && self.ready.insert(peer) {
             let waited = cx.now.since(self.since);
             cx.deadlines.record(Wait::Group, peer, waited);
             self.out.remove(&peer);
@@ -134,7 +134,7 @@ impl Forming {
 
     /// The mates that are waited for: those that are not ready, then the one that forms the cell.
     pub(super) fn awaited(&self, cx: &Context) -> Vec<PeerId> {
-        let late: Vec<PeerId> = self.mates().filter(|p| self.is_awaited(cx, *p)).collect();
+        let late: Vec<PeerId> = self.dealt().filter(|p| self.is_awaited(cx, *p)).collect();
         if late.is_empty() {
             vec![self.first(cx)]
         } else {
@@ -145,7 +145,7 @@ impl Forming {
     /// Who forms the cell. Whom a peer suspects does not count: each would find another first one.
     fn first(&self, cx: &Context) -> PeerId {
         let rank = |peer: PeerId| (rendezvous(&cx.plan.run, cx.round, SLOT, peer), peer);
-        let others = self.mates().filter(|peer| self.may_come(cx, *peer));
+        let others = self.dealt().filter(|peer| self.may_come(cx, *peer));
         let others = others.chain(self.ready.iter().copied());
         let me = cx.me();
         others.fold(me, |first, peer| {
@@ -157,13 +157,14 @@ impl Forming {
         })
     }
 
-    /// The step that is due.
     pub(super) fn step(&self, cx: &Context) -> Step {
-        let awaited = self.mates().any(|peer| self.is_awaited(cx, peer));
+        let awaited = self.dealt().any(|peer| self.is_awaited(cx, peer));
         let may_come = |peer| self.may_come(cx, peer);
-        if self.ready.is_empty() && !self.mates().any(may_come) {
+        if self.ready.is_empty() && !self.dealt().any(may_come) {
             return Step::Alone;
         }
+        // Each wait gives up one that should have formed the cell: without a bound all would be
+        // tried.
         if self.expired > CELL_FORMING_WAITS_MAX {
             return Step::Alone;
         }
@@ -181,6 +182,7 @@ impl Forming {
 
     /// Waits for all mates again: most peers are behind.
     pub(super) fn wait_on(&mut self, cx: &mut Context) {
+        // Those that were left out as late are behind, so they may still come.
         self.out.clear();
         // Nothing follows before the deadline, unless one of them comes.
         (self.expired, self.succeeded) = (0, 1);
@@ -197,8 +199,9 @@ impl Forming {
         }
         self.expired = self.expired.saturating_add(1);
         let not_ready = |peer: &PeerId| self.may_come(cx, *peer) && !self.ready.contains(peer);
-        let late: Vec<PeerId> = self.mates().filter(not_ready).collect();
+        let late: Vec<PeerId> = self.dealt().filter(not_ready).collect();
         let first = self.first(cx);
+        // The first wait was for the late ones, so only now has the one that forms had its time.
         if late.is_empty() && self.expired > 1 && first != cx.me() {
             self.leave_out(first);
         }

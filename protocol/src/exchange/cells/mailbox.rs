@@ -24,6 +24,7 @@ impl CellsExchange {
             }
             CellsMessage::Passed { round, now } => {
                 if let Some(remote) = cx.view.get_mut(from) {
+                    // Messages may overtake each other, and a round never goes back.
                     remote.round = remote.round.max(*now);
                 }
                 if *round == cx.round {
@@ -32,6 +33,8 @@ impl CellsExchange {
                         forming.passed(cx, from);
                     }
                     if let Some(cell) = &mut self.cell {
+                        // It is a member by this cell and works in another, so nothing of it will
+                        // come.
                         cell.gone(cx, from);
                     }
                 }
@@ -41,13 +44,14 @@ impl CellsExchange {
         Ok(())
     }
 
-    /// A peer has trained in a round.
     fn ready(&mut self, cx: &mut Context, from: PeerId, round: Round) {
         if round >= cx.round {
+            // It has trained, so it is waited for, whatever was suspected before.
             cx.view.did_its_part(from, round);
         }
         let now = cx.round;
         if round > now || (round == now && self.is_before_forming()) {
+            // No peer may make this one keep words of rounds that are far off.
             if round.since(now) <= ROUNDS_AHEAD_MAX {
                 self.early_ready.keep(round, from);
             }
@@ -88,10 +92,12 @@ impl CellsExchange {
         if members.len() > Dealing::largest_of(cx.plan.agreement.grouping) {
             return broke("a cell of more peers than the plan deals");
         }
+        // A member cannot form a cell for others without being in it.
         let has_me = members.contains(&cx.me()) && members.contains(&from);
         let forming = self.forming.as_mut().filter(|_| round == now);
         match forming.filter(|forming| forming.knows(from)) {
             Some(_) if has_me => self.formed(cx, members),
+            // It is in a cell without this peer: as good as a word that it has passed.
             Some(forming) => forming.passed(cx, from),
             // It counts on this peer, which is in another cell, or alone.
             None if has_me && round <= now => {
@@ -120,10 +126,12 @@ impl CellsExchange {
         if slice.round == cx.round
             && let Some(cell) = &mut self.cell
         {
+            // The window has not come to that fragment here.
             if cell.tag() == group && !cell.has_opened(slice.fragment) {
                 return self.keep_early(cx, arrived);
             }
             let taken = cell.arrived(cx, arrived);
+            // A late copy has the name of a kept slice, and releasing it would take that one.
             if !matches!(taken, Ok(true)) && !self.history.keeps(&slice) {
                 cx.order(Order::Release { slice });
             }

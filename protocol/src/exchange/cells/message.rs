@@ -54,7 +54,6 @@ impl CellsMessage {
         }
     }
 
-    /// The records in it.
     pub(crate) fn records(&self) -> Vec<PeerRecord> {
         match self {
             Self::Ready { news, .. } | Self::Seats(news) => {

@@ -49,7 +49,6 @@ use crate::{
 use forming::{Forming, Step};
 use news::News;
 
-/// Name of this exchange in errors.
 const EXCHANGE: &str = "means over cells";
 
 /// Rounds that a peer may be behind the others before it skips some.
@@ -60,7 +59,7 @@ const BEHIND: u64 = 1;
 pub(crate) struct CellsExchange {
     news: News,
     /// The other peers of the round's cell, from the roll; none between rounds.
-    mates: Option<SortedSet<PeerId>>,
+    dealt: Option<SortedSet<PeerId>>,
     forming: Option<Forming>,
     cell: Option<CellRound>,
     early: Early,
@@ -68,7 +67,6 @@ pub(crate) struct CellsExchange {
     /// Mates without a link, with when that was noticed.
     down: SortedMap<PeerId, Time>,
     history: History,
-    /// The last round that this peer was ready in, and since when.
     last: Option<(Round, Time)>,
     /// The mates that said then that they were ready.
     heard: SortedSet<PeerId>,
@@ -82,7 +80,6 @@ pub(crate) struct CellsExchange {
 }
 
 impl CellsExchange {
-    /// The dealing of the roll, and this peer's place in it.
     fn place(cx: &Context) -> Option<(Dealing, usize)> {
         let roll = cx.rolls.roll.as_ref()?;
         Some((cx.dealing(roll.len())?, roll.place_of(cx.me())?))
@@ -109,13 +106,12 @@ impl CellsExchange {
         }
     }
 
-    /// Tells the peers of the cell that this one has trained.
     fn tell_ready(&self, cx: &mut Context) {
         let Some(forming) = &self.forming else {
             return;
         };
         let (round, news) = (cx.round, self.news.told());
-        for mate in forming.mates() {
+        for mate in forming.dealt() {
             if cx.view.takes_part(mate) {
                 let news = news.clone();
                 cx.send(mate, CellsMessage::Ready { round, news });
@@ -123,7 +119,6 @@ impl CellsExchange {
         }
     }
 
-    /// The cell has these members, or none.
     fn end_forming(&mut self, cx: &mut Context, members: &[PeerId]) {
         let Some(forming) = self.forming.take() else {
             return;
@@ -131,7 +126,7 @@ impl CellsExchange {
         cx.waited(Wait::Group);
         // The others in the cell must not count on this peer in another one.
         let (round, now) = (cx.round, cx.round);
-        let others = forming.mates().filter(|peer| !members.contains(peer));
+        let others = forming.dealt().filter(|peer| !members.contains(peer));
         for peer in others
             .filter(|peer| cx.view.takes_part(*peer))
             .collect::<Vec<_>>()
@@ -143,7 +138,6 @@ impl CellsExchange {
         self.heard = ready;
     }
 
-    /// The members of the cell are known.
     fn formed(&mut self, cx: &mut Context, members: &[PeerId]) {
         self.end_forming(cx, members);
         self.alone_for = 0;
@@ -185,9 +179,8 @@ impl CellsExchange {
         }
     }
 
-    /// A peer's link is gone.
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
-        if cx.rolls.mates.contains(&peer) {
+        if cx.rolls.is_mate(peer) {
             self.down.entry(peer).or_insert(cx.now);
         }
         if let Some(forming) = &mut self.forming {
@@ -196,6 +189,7 @@ impl CellsExchange {
         if let Some(cell) = &mut self.cell {
             cell.gone(cx, peer);
         }
+        // What it sent was for a cell with it; its next life sends other bytes.
         self.early.drop_of(cx, peer);
         self.early_ready.drop_of(peer);
     }
@@ -222,23 +216,24 @@ impl Exchange for CellsExchange {
         (self.outcome, self.alone, self.passed_by) = (None, false, None);
         let places = cx.rolls.roll.as_ref().map(|roll| roll.len());
         if let Some(dealing) = places.and_then(|places| cx.dealing(places)) {
+            // First, because the changes that are due now say who is dealt into the cell.
             self.news.turn(cx, &dealing);
         }
         self.note_down(cx);
         let roll = cx.rolls.roll.clone();
-        let mates = Self::place(cx).zip(roll).map(|((dealing, place), roll)| {
+        let dealt = Self::place(cx).zip(roll).map(|((dealing, place), roll)| {
             let cell = dealing.cell(place, cx.round).into_iter();
             let others = cell.filter(|other| *other != place);
             others.filter_map(|other| roll.peer(other)).collect()
         });
-        self.mates = Some(mates.unwrap_or_default());
+        self.dealt = Some(dealt.unwrap_or_default());
     }
 
     fn begin(&mut self, cx: &mut Context, _summary: &TrainSummary) {
         (self.outcome, self.alone) = (None, false);
-        let mates = self.mates.clone().unwrap_or_default();
+        let dealt = self.dealt.clone().unwrap_or_default();
         let ready = self.early_ready.of(cx.round);
-        self.forming = Some(Forming::new(cx, mates, ready));
+        self.forming = Some(Forming::new(cx, dealt, ready));
         self.tell_ready(cx);
         self.settle(cx);
     }
@@ -316,11 +311,12 @@ impl Exchange for CellsExchange {
         if let Some(mut cell) = self.cell.take() {
             cell.fragments.release(cx);
         }
-        (self.mates, self.outcome) = (None, None);
+        (self.dealt, self.outcome) = (None, None);
         self.alone = false;
         self.early_ready.forget_until(cx.round);
         self.early
             .forget_the_round(cx, |slice| self.history.keeps(slice));
+        // Cells have no common result to catch up with, so a straggler skips the rounds it missed.
         cx.follow_the_others(BEHIND);
     }
 
@@ -345,12 +341,11 @@ impl Exchange for CellsExchange {
 const AHEAD: u64 = 1;
 
 impl CellsExchange {
-    /// The peers of the cell may still come, because most peers are not in this round yet. One that went
-    /// on then would be in no cell, and further ahead after each round: alone its rounds are shorter than those of
-    /// the others.
+    /// The peers of the cell may still come, because most are not in this round yet. Alone this
+    /// peer would get further ahead with each round, because such rounds are shorter.
     fn is_ahead(&self, cx: &Context) -> bool {
-        let mut mates = self.mates.iter().flatten();
-        let comes = mates.any(|mate| {
+        let mut dealt = self.dealt.iter().flatten();
+        let comes = dealt.any(|mate| {
             let remote = cx.view.get(*mate);
             cx.view.takes_part(*mate) && remote.is_some_and(|remote| remote.round <= cx.round)
         });
@@ -369,6 +364,7 @@ impl CellsExchange {
         self.end_forming(cx, &[]);
         cx.timers.stop(Timer::Exchange);
         self.alone = true;
+        // Only rounds that others spend without it show that its roll may be old.
         self.alone_for += u32::from(self.passed_by.is_some());
         self.outcome = Some(match self.passed_by {
             Some(teller) if self.alone_for >= CELL_ALONE_ROUNDS => {
@@ -385,12 +381,11 @@ impl CellsExchange {
 impl CellsExchange {
     /// Notes since when mates have no link.
     fn note_down(&mut self, cx: &Context) {
-        let mates = &cx.rolls.mates;
         let is_down = |peer: &PeerId| !cx.view.takes_part(*peer);
         self.down
-            .retain(|peer, _| mates.contains(peer) && is_down(peer));
-        for peer in mates.iter().filter(|peer| is_down(peer)) {
-            self.down.entry(*peer).or_insert(cx.now);
+            .retain(|peer, _| cx.rolls.is_mate(*peer) && is_down(peer));
+        for peer in cx.rolls.mates().filter(is_down) {
+            self.down.entry(peer).or_insert(cx.now);
         }
     }
 
@@ -423,6 +418,7 @@ impl CellsExchange {
             .and_then(|at| Some((at, roll.place(at)?)));
         let soon = self.news.seat_of(from).cloned();
         let seat = match (soon, has) {
+            // It asks again because the answer was lost: a second place would stay empty.
             (Some(soon), _) => soon,
             (None, Some((place, held))) => RollSeat {
                 place: place as u32,
@@ -430,6 +426,7 @@ impl CellsExchange {
                 since: held.since,
             },
             (None, None) => {
+                // A place of one that is gone comes first, so that the roll does not grow for ever.
                 let place = self.vacant(cx).unwrap_or(self.news.free_place(&roll));
                 if place >= ROLL_PEERS_MAX {
                     return Ok(());
@@ -469,7 +466,6 @@ impl EarlyReady {
         self.0.retain(|(_, of)| *of != peer);
     }
 
-    /// A round is over.
     fn forget_until(&mut self, round: Round) {
         self.0.retain(|(of, _)| *of > round);
     }

@@ -75,6 +75,7 @@ impl News {
     pub(super) fn turn(&mut self, cx: &mut Context, dealing: &Dealing) {
         let (round, kept) = (cx.round, 4 * (dealing.spread() + SLACK));
         let waits = |change: &RollSeat| change.since > round;
+        // A roll of thousands is made again only if a change may be due.
         if let Some(roll) = cx.rolls.roll.clone().filter(|_| self.fresh) {
             let due = self.known.iter().filter(|c| !waits(c)).cloned().collect();
             if let Some(roll) = roll.seated(due) {

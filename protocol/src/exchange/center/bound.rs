@@ -28,7 +28,6 @@ use core::time::Duration;
 /// Progress of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Its round.
     pub(super) round: Round,
     /// Time of the first word of it in that round.
     pub(super) at: Time,
@@ -41,7 +40,6 @@ pub(super) struct Progress {
 pub(super) struct Paces(SortedMap<PeerId, Progress>);
 
 impl Paces {
-    /// A peer says which round it is in.
     pub(super) fn heard(&mut self, peer: PeerId, round: Round, now: Time) {
         let new = |each| Progress {
             round,

@@ -33,6 +33,7 @@ impl Center {
     /// The lead that this peer allows itself now.
     fn bound(&mut self, cx: &Context) -> Option<u32> {
         let plan = self.plan.lead?;
+        // After a missed deadline the choice was wrong, so the widest lead holds for this round.
         if plan.least == plan.most || self.lead.widest {
             return Some(plan.most);
         }
@@ -44,6 +45,7 @@ impl Center {
         let Some(own) = self.lead.took else {
             return Some(plan.least);
         };
+        // One that came back a moment ago has no pace to go by.
         let others = cx.view.live().filter(|(_, r)| !r.probation);
         let paces = &self.lead.paces;
         let others: Vec<Progress> = others
@@ -111,8 +113,7 @@ impl Center {
         }
     }
 
-    /// The round is over: a straggler continues in the round of the others, and all learn the round
-    /// of this peer.
+    /// The round is over: a straggler joins the round of the others, and all learn this one.
     pub(super) fn end_lead(&mut self, cx: &mut Context) {
         self.stop_waiting(cx);
         let mut paces = std::mem::take(&mut self.lead.paces);
@@ -125,6 +126,7 @@ impl Center {
         let Some(lead) = self.hard() else {
             return;
         };
+        // A peer that is behind by more would hold all others up to their deadlines.
         cx.follow_the_others(u64::from(lead));
         let (round, anchor) = (cx.round.next(), cx.anchor());
         let peers: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();

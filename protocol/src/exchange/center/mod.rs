@@ -72,6 +72,8 @@ impl Center {
             Task::Adopt(slice, place, before) => {
                 if let Done::Failed(error) = done {
                     if let Some(shard) = self.shards.get_mut(&place) {
+                        // The copy was no copy: the shard is what it was, and another one may be
+                        // asked for.
                         shard.version = before;
                     }
                     cx.accuse(slice.origin, format!("a copy of the center: {error}"));
@@ -99,6 +101,7 @@ impl Center {
             Tag::Version { version, .. } | Tag::Copy { version } => version,
             other => return Err(foreign_tag(other, EXCHANGE)),
         };
+        // A liar's number would otherwise be above all that come later.
         if version > VERSION_MAX {
             return broke("a version that no center reaches");
         }
@@ -139,6 +142,7 @@ impl Center {
             | Part::Scores => {}
             Part::Contribution => {
                 if matches!(outcome, PushOutcome::Lost | PushOutcome::Refused) {
+                    // Where the fate is unknown it may have been taken in: the deadline asks again.
                     self.push_failed(cx, to, slice);
                 }
             }
@@ -183,6 +187,7 @@ impl Center {
 
     /// After every signal: ends what can end, and sets the timer to the earliest deadline.
     fn settle(&mut self, cx: &mut Context) {
+        // Versions are released once no reply needs them, whatever the signal was.
         self.sweep(cx);
         self.check_end(cx);
         let fragments = self.fragments.iter().filter(|p| p.ending.is_none());

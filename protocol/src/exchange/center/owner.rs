@@ -14,11 +14,11 @@ use crate::{
 const REPLY_RETRIES: u8 = 2;
 
 impl Center {
-    /// Begins to own a shard, from this peer's anchor: at once, or once more when this peer has
-    /// pulled a newer version from another owner since.
+    /// Owns a shard, from this peer's anchor; again once it has pulled a newer version elsewhere.
     pub(super) fn own(&mut self, cx: &mut Context, place: ShardKey) {
         let base = self.base(place);
         let held = self.shards.get(&place).map(|shard| shard.version);
+        // It owns a newer version, or this one, and keeps what it has taken in.
         if held.is_some_and(|version| version >= base) {
             return;
         }
@@ -35,8 +35,7 @@ impl Center {
         }
     }
 
-    /// Orders that a shard of the center become a copy, or without one what this peer's anchor
-    /// holds.
+    /// Orders that a shard becomes a copy, or what this peer's anchor holds.
     fn set(cx: &mut Context, place: ShardKey, copy: Option<SliceId>) -> OrderId {
         let piece = Self::piece(cx, place);
         let how = Combination::ResetCenter(copy);
@@ -56,6 +55,7 @@ impl Center {
             origin: cx.me(),
             attempt: Attempt(cx.life() & !COPY),
         };
+        // All workers that wait for one version get the same encoded bytes.
         let known = self.replies.contains_key(&slice);
         let reply = self.replies.entry(slice).or_default();
         reply.to.insert(to, (round, 0));
@@ -121,12 +121,12 @@ impl Center {
         cx.push(to, slice, meta, 0);
     }
 
-    /// A reply's push ended. One that certainly failed is repeated.
     pub(super) fn reply_pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let PushEnd { to, slice, outcome } = end;
         let Some(reply) = self.replies.get_mut(&slice) else {
             return;
         };
+        // The bytes must stay while any push of them is under way.
         reply.open = reply.open.saturating_sub(1);
         let tries = match reply.to.get_mut(&to) {
             Some((_, tries)) if outcome == PushOutcome::Lost => {
@@ -157,7 +157,6 @@ impl Center {
         }
     }
 
-    /// This peer's own round has read its reply.
     pub(super) fn own_reply_read(&mut self, slice: SliceId) {
         if let Some(reply) = self.replies.get_mut(&slice) {
             reply.mine = false;
@@ -192,6 +191,7 @@ impl Center {
             origin: cx.me(),
             attempt: Attempt(cx.life() | COPY),
         };
+        // Version zero is the anchor that all began with; elastic workers hold no center.
         if base == 0 || self.elastic || self.copies.contains_key(&slice) {
             return;
         }
@@ -236,6 +236,7 @@ impl Center {
         version: u64,
     ) {
         let wanted = self.shards.get_mut(&place).filter(|shard| {
+            // A worker cannot have pulled a version that far ahead of any owner.
             let near = shard.version == 0 || version <= shard.version.saturating_add(LEAP_MAX);
             let asked = shard.asked.is_some_and(|(asked, _)| asked == from);
             asked && near && version > shard.version
@@ -285,6 +286,8 @@ impl Center {
         let Some(shard) = self.shards.get_mut(&place) else {
             return Ok(());
         };
+        // It is pushed again because the answer was lost: to count it twice would move the center
+        // twice.
         if shard.is_old(&arrival) {
             self.answer_again(cx, place, arrival);
             return Ok(());
@@ -293,6 +296,7 @@ impl Center {
             return Ok(()); // it waits already
         }
         let most = at_once.clamp(WAITING_PER_SENDER_MAX, INBOX_SLICES_MAX);
+        // A bound for each sender, so that one cannot fill the buffer of all.
         if shard.waiting_of(from) >= most {
             return broke("too many contributions to one shard at once");
         }
@@ -330,7 +334,6 @@ impl Center {
         self.reply(cx, place, arrival.from, arrival.round);
     }
 
-    /// Takes a contribution in and answers it.
     pub(super) fn take(&mut self, cx: &mut Context, place: ShardKey, arrival: Arrival) {
         // With elastic averaging the worker moves by the center before its contribution; otherwise
         // it gets the center after it.
@@ -340,6 +343,7 @@ impl Center {
         let Some(shard) = self.shards.get_mut(&place) else {
             return;
         };
+        // Noted when it is buffered: a repetition must not come in beside it.
         shard.note_taken(&arrival, |peer| cx.view.get(*peer).is_some());
         shard.buffer.push(arrival);
         if shard.buffer.len() >= usize::from(self.plan.buffer.max(1)) {
@@ -402,6 +406,7 @@ impl Center {
         };
         let version = shard.version;
         let due: Vec<Arrival> = shard.ahead.extract_if(.., |a| a.base <= version).collect();
+        // One is still further than this copy, so its sender has a newer one.
         let next = shard.ahead.first().map(|a| a.from);
         for arrival in due {
             self.take(cx, place, arrival);

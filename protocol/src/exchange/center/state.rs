@@ -13,10 +13,8 @@ use crate::{
 };
 use core::time::Duration;
 
-/// A shard of a fragment.
 pub(super) type ShardKey = (FragmentId, u16);
 
-/// Name of this exchange in errors.
 pub(super) const EXCHANGE: &str = "a center";
 
 /// Marks the name of a worker's copy of the center, beside replies of owners.
@@ -88,7 +86,6 @@ impl Center {
         self.bases.get(&place).copied().unwrap_or(0)
     }
 
-    /// The number of shards that a fragment is cut into.
     pub(super) fn of(cx: &Context, fragment: FragmentId) -> u16 {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         cx.plan.exchange.parts(len, 1) as u16
@@ -98,6 +95,7 @@ impl Center {
     pub(super) fn owner(cx: &Context, shard: u16, not: &[PeerId]) -> Option<PeerId> {
         let live = cx.view.live().map(|(id, _)| id).chain([cx.me()]);
         let left = live.filter(|id| !not.contains(id));
+        // By the run and not by the round, so that an owner stays while it lives.
         left.max_by_key(|id| (rendezvous(&cx.plan.run, Round(0), shard as u8, *id), *id))
     }
 }
@@ -137,14 +135,12 @@ impl WorkerFragment {
     }
 }
 
-/// A contribution that has come.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) from: PeerId,
     pub(super) slice: SliceId,
     /// The version of the center that its sender had pulled.
     pub(super) base: u64,
-    /// Its sender's round.
     pub(super) round: Round,
 }
 
@@ -173,17 +169,17 @@ impl Shard {
         all.filter(|a| a.from == peer).count()
     }
 
-    /// A contribution was taken in before, or one that its sender made after it: it is
-    /// pushed again because no answer came.
+    /// It, or a later one of its sender, was taken in: it is pushed again for want of an answer.
     pub(super) fn is_old(&self, arrival: &Arrival) -> bool {
         let last = self.taken.get(&arrival.from);
         last.is_some_and(|(life, round)| {
+            // A peer that restarted counts its rounds again, so another life is never old.
             *life == arrival.slice.attempt && arrival.slice.round <= *round
         })
     }
 
-    /// Notes that a contribution is taken in.
     pub(super) fn note_taken(&mut self, arrival: &Arrival, known: impl Fn(&PeerId) -> bool) {
+        // Only past the bound: one that is away for a moment may push again what was taken in.
         if self.taken.len() > VIEW_PEERS_MAX {
             self.taken.retain(|peer, _| known(peer));
         }

@@ -22,7 +22,6 @@ impl Center {
         open.filter_map(|shard| shard.owner).collect()
     }
 
-    /// This peer's contribution to a shard.
     fn contribution(cx: &Context, (fragment, shard): ShardKey) -> SliceId {
         SliceId {
             round: cx.round,
@@ -80,6 +79,7 @@ impl Center {
 
     pub(super) fn encoded(&mut self, cx: &mut Context, slice: SliceId, bytes: Option<u64>) {
         let place = (slice.fragment, slice.shard);
+        // Orders are answered in any round, and a past round's contribution is not this one's.
         let current = slice.round == cx.round;
         let Some(wanted) = self.wanted(place).filter(|_| current) else {
             // Its round was given up meanwhile: it is not pushed, and its content stays here.
@@ -110,13 +110,13 @@ impl Center {
         }
     }
 
-    /// Pushes the contribution to the shard's owner.
     fn push_contribution(&mut self, cx: &mut Context, place: ShardKey) {
         let (slice, base) = (Self::contribution(cx, place), self.base(place));
         let of = Self::of(cx, place.0);
         let Some(wanted) = self.wanted(place) else {
             return;
         };
+        // Views differ for a moment: an owner may refuse, and the next may not own it yet.
         wanted.tries += 1;
         wanted.owner = if wanted.tries <= TRIES_MAX {
             Self::owner(cx, place.1, &wanted.refused)
@@ -164,6 +164,7 @@ impl Center {
         if wanted.got.is_some_and(|(got, _)| got == slice) {
             return true; // a retry of what is here already
         }
+        // The reply of an earlier owner would bring a version that the present one does not count.
         let fits = wanted.owner == Some(from) && current;
         if !fits || wanted.got.is_some() || wanted.given_up {
             return false;
@@ -187,6 +188,7 @@ impl Center {
         }
         let got: Vec<SliceId> = pull.shards.iter().filter_map(|w| Some(w.got?.0)).collect();
         cx.waited_in(fragment, Wait::Center);
+        // Not one owner answered: what was trained stays for the next round.
         if got.is_empty() {
             pull.ending = Some(Ending::Void);
             let round = cx.round;
@@ -218,6 +220,7 @@ impl Center {
             let place = (fragment, shard);
             if let Some((slice, version)) = wanted.got {
                 if applied {
+                    // Only what was applied: a void round continues from the version before.
                     self.bases.insert(place, version);
                 }
                 if slice.origin == me {
@@ -258,6 +261,7 @@ impl Center {
             let silent = open
                 .iter()
                 .filter_map(|s| pull.shards[usize::from(*s)].owner);
+            // This peer's own reply waits for its Executor, which no suspicion makes faster.
             for owner in silent.filter(|owner| *owner != me) {
                 cx.overdue(Wait::Center, [owner]);
                 cx.suspect(owner);
@@ -286,7 +290,6 @@ impl Center {
         pull.deadline = cx.wait_in(fragment, Wait::Center, allowed);
     }
 
-    /// The shards that a peer was to answer.
     pub(super) fn open_at(&self, peer: PeerId) -> Vec<ShardKey> {
         let mut places = Vec::new();
         for pull in self.fragments.iter().filter(|p| p.ending.is_none()) {
@@ -317,7 +320,6 @@ impl Center {
         self.retry(cx, place);
     }
 
-    /// A push certainly failed.
     pub(super) fn push_failed(&mut self, cx: &mut Context, to: PeerId, slice: SliceId) {
         let place = (slice.fragment, slice.shard);
         if slice.round == cx.round && self.open_at(to).contains(&place) {

@@ -15,9 +15,9 @@ use crate::{
 };
 
 impl GridPart {
-    /// Goes on where this peer's column has ended.
     pub(super) fn look_at_the_column(&mut self, cx: &mut Context) {
         let mine = self.mine();
+        // Another row may have handed this column's result here before the column ended.
         if self.results.columns.contains_key(&mine) {
             return;
         }
@@ -41,6 +41,7 @@ impl GridPart {
                 };
                 self.tasks.insert(cx.order(order), Task::Bundle);
             }
+            // The row learns it at once: nothing else would tell that no result comes.
             Some(Ending::Void) => {
                 let void = ColumnResult::void(self.bundle(mine).origin);
                 self.results.columns.insert(mine, void);
@@ -86,6 +87,7 @@ impl GridPart {
             cx.push(peer, slice, SliceMeta { of, bytes, tag }, 0);
         }
         if let Some(column) = &mut self.column {
+            // The bundle holds what its parts held.
             column.round.give_back(cx);
         }
         self.await_results(cx);
@@ -99,6 +101,7 @@ impl GridPart {
         cx.waited_in(self.fragment, Wait::Results);
         let owners = self.missing_owners().filter(|peer| *peer != cx.me());
         let owners: Vec<PeerId> = owners.collect();
+        // From here on a mate's lateness is its column's, and not that of this peer's row.
         self.results.since.get_or_insert(cx.now);
         let returned = &self.results.returned;
         let all = owners
@@ -120,6 +123,7 @@ impl GridPart {
         if column.and_then(|column| self.seating.owner_of(column)) != Some(peer) {
             return broke("a return to a row that is not its own");
         }
+        // It came back after its column began, so it may have no result to hand down.
         self.results.returned.insert(peer);
         if self.results.since.is_some() && self.due.is_some() && self.results.helper.is_none() {
             self.await_results(cx);
@@ -208,7 +212,6 @@ impl GridPart {
         }
     }
 
-    /// The decision, once there is one.
     pub(super) fn decision(&self) -> Option<Scoped> {
         self.ending.is_some().then(|| self.partial())
     }
@@ -254,6 +257,7 @@ impl GridPart {
                 continue;
             }
             let slice = self.bundle(column);
+            // All members of a column make the same bundle, in the name of its first place.
             if version.owner != slice.origin {
                 return broke("a column's result in another peer's name");
             }
@@ -298,6 +302,7 @@ impl GridPart {
             .record(Wait::Results, from, late.unwrap_or_default());
         self.slices.insert(slice);
         if let Some(known) = self.results.columns.get_mut(&slice.shard) {
+            // One agreement fixes a column's bits, so two results cannot both be true.
             if known.version.digest != version.digest {
                 return broke("another result of a column than its members have");
             }
@@ -315,6 +320,7 @@ impl GridPart {
     pub(super) fn fetched(&mut self, cx: &mut Context, slice: SliceId, digest: Option<Digest>) {
         if let Some((column, version)) = self.results.fetching.remove(&slice) {
             self.slices.insert(slice);
+            // Other bytes under that name count for nothing, and the column is asked for again.
             if digest != Some(version.digest) {
                 self.results.columns.remove(&column);
             }
@@ -343,10 +349,11 @@ impl GridPart {
             let remote = cx.view.get(*peer);
             *peer != cx.me() && remote.is_some_and(|r| r.is_here() && !r.suspected)
         };
-        let mates = self.seating.members(self.seating.column());
-        let mates: Vec<PeerId> = mates.into_iter().filter(linked).collect();
-        let at = mates.partition_point(|peer| *peer < cx.me()) + usize::from(self.results.asked);
-        let next = mates.get(at % mates.len().max(1)).copied();
+        let column = self.seating.members(self.seating.column());
+        let column: Vec<PeerId> = column.into_iter().filter(linked).collect();
+        let at = column.partition_point(|peer| *peer < cx.me()) + usize::from(self.results.asked);
+        let next = column.get(at % column.len().max(1)).copied();
+        // The next question goes to the next member, because this one may have nothing either.
         self.results.asked += 1;
         match next {
             Some(peer) if self.results.asked <= GRID_ASKS_MAX => {

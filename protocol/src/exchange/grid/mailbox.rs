@@ -32,13 +32,14 @@ impl GridExchange {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
-        if slice.round >= cx.round && cx.rolls.mates.contains(&from) {
+        if slice.round >= cx.round && cx.rolls.is_mate(from) {
             cx.view.did_its_part(from, slice.round);
         }
         let open = self.seating.as_ref().filter(|s| s.round == slice.round);
         let Some(seating) = open.cloned() else {
             return self.keep_early(cx, arrived);
         };
+        // Its sender has another anchor or roll: one of the two is to take the other's over.
         if tag != seating.tag() && tag != seating.column_tag {
             cx.order(Order::Release { slice });
             self.differs(cx, from, &seating);
@@ -59,6 +60,7 @@ impl GridExchange {
     fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Result<(), PeerError> {
         let Arrived { from, slice, .. } = early;
         if slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX {
+            // A further slice of a later round shows that its sender is ahead.
             if self.early.keep_slice(cx, early, EARLY_SLICES_MAX)? {
                 self.look_ahead(cx, from);
             }
@@ -71,7 +73,7 @@ impl GridExchange {
     /// A peer in this round has another anchor or roll.
     fn differs(&mut self, cx: &mut Context, from: PeerId, seating: &Seating) {
         let (round, state) = (seating.round, seating.state);
-        if cx.rolls.mates.contains(&from) {
+        if cx.rolls.is_mate(from) {
             cx.send(from, GridMessage::Apart { round, state });
         }
     }
@@ -83,6 +85,7 @@ impl GridExchange {
             return;
         };
         let mates = seating.roll.mates(seating.place);
+        // Only mates exchange with this peer, so only they can leave it alone.
         if state == seating.state || !mates.contains(&from) {
             return;
         }
@@ -170,7 +173,6 @@ impl GridExchange {
         Ok(())
     }
 
-    /// A peer asks how a round's fragment ended.
     fn asked(&mut self, cx: &mut Context, from: PeerId, round: Round, fragment: FragmentId) {
         if let Some(decision) = self.history.decision(round, fragment) {
             let decision = decision.clone();

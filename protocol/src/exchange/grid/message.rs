@@ -72,7 +72,6 @@ impl GridMessage {
         }
     }
 
-    /// The records in it.
     pub(crate) fn records(&self) -> &[PeerRecord] {
         match self {
             Self::Report { change, .. } => &change.join,

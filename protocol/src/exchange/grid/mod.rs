@@ -33,7 +33,7 @@ pub use message::GridMessage;
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::agreed::{AgreedMessage, Column, Early, History, ahead};
+use crate::exchange::agreed::{AgreedMessage, Early, GridColumn, History, ahead};
 use crate::exchange::{Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message, tell};
 use crate::limits::GRID_ABSENT_ROUNDS;
 use crate::sorted::{SortedMap, SortedSet};
@@ -46,7 +46,6 @@ use part::GridPart;
 use seating::Seating;
 use std::sync::Arc;
 
-/// Name of this exchange in errors.
 const EXCHANGE: &str = "agreement in a grid";
 
 /// The exchange of one peer of a grid.
@@ -60,7 +59,6 @@ pub(crate) struct GridExchange {
     absent: SortedMap<PeerId, u8>,
     /// Newcomers that asked this peer for a place.
     applicants: SortedMap<PeerId, PeerRecord>,
-    /// Changes that others reported for the note that this peer makes.
     reported: RollChange,
     /// Peers in the same round with another anchor or roll, each with theirs.
     apart: SortedMap<PeerId, Digest>,
@@ -77,18 +75,21 @@ impl GridExchange {
         }
         if !self.parts.contains_key(&fragment) {
             let mut part = GridPart::new(cx, fragment, seating.clone());
+            // A note travels with one shard of a round, so one column decides about the roll.
             if seating.decides_the_roll(&cx.plan, fragment) {
                 let change = self.own_report(cx);
                 self.merge_report(change);
-                let notary = part.column.as_ref().and_then(Column::notary);
+                let notary = part.column.as_ref().and_then(GridColumn::notary);
                 if let Some(notary) = notary.filter(|notary| *notary != cx.me())
                     && !self.reported.is_empty()
                 {
                     let (round, change) = (cx.round, self.reported.clone());
                     cx.send(notary, GridMessage::Report { round, change });
                 }
+                // Every member has a note: in a later ballot any of them may have to make it.
                 part.set_note(self.reported.to_bytes());
             }
+            // The row began without it, and others must not wait for what it does not have.
             if cx.this_life.newcomer {
                 part.come_back(cx);
             }
@@ -118,7 +119,6 @@ impl GridExchange {
         }
     }
 
-    /// A peer's link is gone.
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         self.parts.values_mut().for_each(|part| part.gone(cx, peer));
         self.early.drop_of(cx, peer);
@@ -148,6 +148,7 @@ impl GridExchange {
             self.outcome = Some(Outcome::Behind { teller, resync });
             return;
         }
+        // A fragment that nothing has come for has no part yet, and is not over.
         let all = self.parts.len() == cx.plan.fragments_of(cx.round).count();
         let ended = self.parts.values().all(|part| part.ending.is_some());
         match self.parts.values().filter_map(GridPart::next).min() {
@@ -155,6 +156,7 @@ impl GridExchange {
             None => cx.timers.stop(Timer::Exchange),
         }
         if all && ended {
+            // It has been through a whole round: from now on others may count on it.
             cx.this_life.newcomer = false;
             self.outcome = Some(Outcome::Ended);
         }
@@ -192,6 +194,7 @@ impl Exchange for GridExchange {
             cx.send(peer, GridMessage::Placed { round });
         }
         self.pass_on_newcomers(cx);
+        // Others may have pushed to this round while this peer was in the one before.
         self.deliver_early(cx);
         self.settle(cx);
     }
@@ -203,6 +206,7 @@ impl Exchange for GridExchange {
             let weight = weighing.weigh(summary.samples, summary.steps);
             match self.part(cx, fragment) {
                 Some(part) => part.contribute(cx, weight),
+                // Without a place no one sums what it trained.
                 None => self.outcome = Some(Outcome::Alone),
             }
         }
@@ -259,6 +263,7 @@ impl Exchange for GridExchange {
         if let Some(part) = part
             && let Some(decision) = part.decision()
         {
+            // Its bundles stay for the history; everything else of the fragment is released.
             part.close(cx, true);
             self.history.keep(cx, decision);
         }
@@ -269,6 +274,7 @@ impl Exchange for GridExchange {
     }
 
     fn finish(&mut self, cx: &mut Context) {
+        // Before the parts go: they know who contributed.
         self.note_absence(cx);
         cx.timers.stop(Timer::Exchange);
         for mut part in std::mem::take(&mut self.parts).into_values() {
@@ -317,6 +323,7 @@ impl GridExchange {
         };
         let leave = mates.into_iter().filter(|peer| {
             let rounds = self.absent.get(peer).copied().unwrap_or(0);
+            // One that is gone loses its place after a round; one that is linked may only be slow.
             let long = rounds >= GRID_ABSENT_ROUNDS;
             *peer != cx.me() && settled(peer) && (long || (gone(peer) && rounds > 0))
         });
@@ -328,8 +335,7 @@ impl GridExchange {
         change
     }
 
-    /// Another peer reports: one of the column that decides about the roll in this round, or one of this
-    /// peer's row that has newcomers.
+    /// A report came: of this column where it decides, or of newcomers from this peer's row.
     fn report_came(
         &mut self,
         cx: &mut Context,
@@ -338,12 +344,14 @@ impl GridExchange {
         seating: &Seating,
     ) -> Result<(), PeerError> {
         let column = seating.column_of(from) == Some(seating.column());
+        // Only those that sum for a row know who is absent from it.
         let row = seating.served().contains(&from) && change.leave.is_empty();
         if !column && !row {
             return broke("a report from a peer of another row and column");
         }
         let me = cx.me();
         let mut change = change.clone();
+        // This peer knows better whether it is here.
         change.leave.retain(|peer| *peer != me);
         let deciding = cx.plan.fragments_of(seating.round).next();
         let part = deciding.and_then(|fragment| self.parts.get(&fragment));
@@ -406,8 +414,10 @@ impl GridExchange {
         let came = self.parts.values().flat_map(GridPart::contributors);
         let came: SortedSet<PeerId> = came.collect();
         let served = seating.served();
+        // Places move, and with them whom this peer sums for.
         self.absent.retain(|peer, _| served.contains(peer));
         for peer in served.into_iter().filter(|peer| *peer != cx.me()) {
+            // One that was not drawn had nothing to contribute.
             let drawn = cx.plan.draws(seating.round, peer);
             match came.contains(&peer) {
                 true => {

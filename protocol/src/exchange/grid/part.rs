@@ -12,7 +12,7 @@ use super::GridMessage;
 use super::row::{Results, Row, Sum};
 use super::seating::Seating;
 use crate::core::context::Context;
-use crate::exchange::agreed::{Column, FragmentMessage, Scoped, ShardVersion};
+use crate::exchange::agreed::{FragmentMessage, GridColumn, Scoped, ShardVersion};
 use crate::exchange::{Arrived, PushEnd, broke};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
@@ -39,7 +39,7 @@ pub(super) struct GridPart {
     pub(super) seating: Arc<Seating>,
     pub(super) row: Row,
     /// None for a newcomer that is not settled yet.
-    pub(super) column: Option<Column>,
+    pub(super) column: Option<GridColumn>,
     pub(super) results: Results,
     pub(super) tasks: SortedMap<OrderId, Task>,
     /// Encoded bytes of this peer's contribution to each shard.
@@ -68,10 +68,11 @@ impl GridPart {
         let others = awaited.iter().copied().filter(|peer| *peer != cx.me());
         let allowed = cx.deadlines.allow_mates(Wait::Group, others);
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
+        // Nothing depends on a newcomer before it has had a round to catch up.
         let column = seating.is_settled(seating.place).then(|| {
             let members = seating.members(seating.column());
             let shape = seating.shape(&cx.plan, fragment, len);
-            Column::new(cx, fragment, &members, seating.column_tag, &shape, allowed)
+            GridColumn::new(cx, fragment, &members, seating.column_tag, &shape, allowed)
         });
         let deadline = cx.wait_in(fragment, Wait::Group, allowed);
         Self {
@@ -97,8 +98,7 @@ impl GridPart {
         }
     }
 
-    /// The peers behind a wait: row mates that have not contributed, members of the column, or the row
-    /// mates that hand down the results of theirs.
+    /// The peers behind a wait: of the row, the column, or those that hand results down.
     pub(super) fn awaited(&self, wait: Wait) -> Vec<PeerId> {
         match wait {
             Wait::Group => self.row.awaited.iter().copied().collect(),
@@ -121,7 +121,6 @@ impl GridPart {
         self.ending.is_some() || self.missed.is_some()
     }
 
-    /// Time of its next look.
     pub(super) fn next(&self) -> Option<Time> {
         let column = self.column.as_ref().filter(|column| !column.round.over());
         let column = column.map(|column| column.round.due());
@@ -136,6 +135,7 @@ impl GridPart {
     /// This peer has trained: its contribution lies in the Executor.
     pub(super) fn contribute(&mut self, cx: &mut Context, weight: f64) {
         self.weight = Some(weight);
+        // The results are here already, or it has trained nothing: its row need not wait.
         if self.is_complete() || weight <= 0.0 {
             self.row.awaited.remove(&cx.me());
             self.advance(cx);
@@ -167,7 +167,6 @@ impl GridPart {
             .is_none_or(|column| column.round.over())
     }
 
-    /// The name of a peer's contribution to a shard.
     pub(super) fn share(&self, origin: PeerId, shard: u16) -> SliceId {
         SliceId {
             round: self.seating.round,
@@ -179,7 +178,6 @@ impl GridPart {
         }
     }
 
-    /// The name of a column's result.
     pub(super) fn bundle(&self, column: u16) -> SliceId {
         let owner = self.seating.first_of(usize::from(column));
         SliceId {
@@ -245,7 +243,6 @@ impl GridPart {
         true
     }
 
-    /// This peer's contribution to a shard is encoded.
     fn shared(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
         let slice = self.share(cx.me(), shard);
         self.slices.insert(slice);
@@ -258,6 +255,7 @@ impl GridPart {
             self.row.taken.extend(taken);
             return;
         }
+        // That column has ended, so the contribution would come too late.
         if self.results.columns.contains_key(&shard) {
             return;
         }
@@ -272,6 +270,7 @@ impl GridPart {
                 taken: cx.data.taken,
             };
             let of = self.seating.columns();
+            // The mean of this peer's row waits until these have left.
             self.row.sending.insert(shard);
             cx.push(owner, slice, SliceMeta { of, bytes, tag }, 1);
         }
@@ -286,7 +285,6 @@ impl GridPart {
         self.conclude(cx);
     }
 
-    /// A peer's link is gone.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         self.row.awaited.remove(&peer);
         if let Some(column) = &mut self.column {
@@ -302,6 +300,7 @@ impl GridPart {
     }
 
     pub(super) fn timeout(&mut self, cx: &mut Context) {
+        // The row goes on with what is here: one late member must not hold up all columns.
         if self.row.sum == Sum::Collecting && cx.now >= self.row.deadline {
             cx.waited_in(self.fragment, Wait::Group);
             let me = cx.me();
@@ -335,7 +334,6 @@ impl GridPart {
         others.filter(|peer| Some(*peer) != me).collect()
     }
 
-    /// Sets the note that this peer makes.
     pub(super) fn set_note(&mut self, note: Vec<u8>) {
         if let Some(column) = &mut self.column {
             column.set_note(note);
@@ -359,7 +357,6 @@ impl GridPart {
     }
 }
 
-/// A round waits for a contribution of a peer.
 fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
     if !cx.plan.draws(seating.round, peer) {
         return false;
@@ -372,14 +369,15 @@ fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
 }
 
 impl GridPart {
-    /// Sums the row's shares that are here.
     fn sum_up(&mut self, cx: &mut Context) {
         cx.waited_in(self.fragment, Wait::Group);
+        // Without a contribution there is no mean, and an ended column takes none.
         if self.row.here.is_empty() || self.column_over() {
             self.pass(cx);
             return;
         }
         self.row.sum = Sum::Summing;
+        // One that comes while the Executor sums is not in it.
         self.row.summed = self.row.here.keys().copied().collect();
         let shard = self.mine();
         let of = self.seating.columns();
@@ -408,9 +406,8 @@ impl GridPart {
         }
     }
 
-    /// This peer came back in this round. Its row began without it: shares went where it was not yet, and
-    /// the column's result may be handed down before it has it. It does only its own work, and others
-    /// need not wait for it.
+    /// This peer came back in this round. Shares went where it was not yet, and it may have no
+    /// result to hand down. It does only its own work, and others need not wait for it.
     pub(super) fn come_back(&mut self, cx: &mut Context) {
         let (round, fragment) = (self.seating.round, self.fragment);
         for peer in self.others() {
@@ -435,7 +432,6 @@ impl GridPart {
 }
 
 impl GridPart {
-    /// A slice arrived.
     pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
         let Arrived {
             from,
@@ -463,6 +459,7 @@ impl GridPart {
             }
             (Tag::RowMean { .. } | Tag::Mean { .. }, _) => match &mut self.column {
                 Some(column) if !column.round.over() => column.round.arrived(cx, arrived)?,
+                // A push that is repeated brings bytes that are kept for others.
                 Some(column) if column.round.holds(&slice) => {}
                 _ => {
                     cx.order(Order::Release { slice });
@@ -491,6 +488,7 @@ impl GridPart {
         }
         self.slices.insert(slice);
         let waited = cx.now.since(self.row.since);
+        // A late one counts as well, or a deadline that is too short would stay so.
         cx.deadlines.record(Wait::Group, from, waited);
         if self.row.sum == Sum::Collecting {
             self.row.awaited.remove(&from);
@@ -500,9 +498,9 @@ impl GridPart {
         Ok(())
     }
 
-    /// A push ended.
     pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let slice = end.slice;
+        // Delivered or not: what counts is that it no longer shares the link.
         if slice.part == Part::Contribution && self.row.sending.remove(&slice.shard) {
             self.feed(cx);
             self.advance(cx);
@@ -514,7 +512,6 @@ impl GridPart {
         }
     }
 
-    /// A message of this peer's column.
     pub(super) fn column_said(
         &mut self,
         cx: &mut Context,
@@ -526,6 +523,7 @@ impl GridPart {
         };
         if let FragmentMessage::Tally(entries) = &message.body {
             let mut places = entries.iter().map(|entry| usize::from(entry.place));
+            // Otherwise a member could claim data in the name of peers of other rows.
             if !places.all(|place| self.seating.sums_for(from, place)) {
                 return broke("contributions that the sender does not sum");
             }

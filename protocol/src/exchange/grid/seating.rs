@@ -11,11 +11,9 @@ pub(super) struct Seating {
     pub(super) round: Round,
     pub(super) roll: Arc<Roll>,
     pub(super) grid: Grid,
-    /// This peer's place.
     pub(super) place: usize,
     /// Names roll, round, anchor and ledger: peers that differ in one of them do not exchange.
     pub(super) state: Digest,
-    /// The tag of this peer's column.
     pub(super) column_tag: GroupTag,
 }
 
@@ -37,7 +35,6 @@ impl Seating {
         })
     }
 
-    /// The tag of what travels in rows.
     pub(super) fn tag(&self) -> GroupTag {
         GroupTag::of_digest(&self.state)
     }
@@ -133,7 +130,6 @@ impl Seating {
         self.roll.peer(column)
     }
 
-    /// The column of a peer of the roll.
     pub(super) fn column_of(&self, peer: PeerId) -> Option<usize> {
         Some(self.grid.column_of(self.roll.place_of(peer)?))
     }
@@ -144,7 +140,6 @@ impl Seating {
         first && self.round.0 % self.grid.columns() as u64 == self.column() as u64
     }
 
-    /// Shape of this peer's column in a fragment of `len` values.
     pub(super) fn shape(&self, plan: &Plan, fragment: FragmentId, len: u64) -> Shape {
         let columns = self.columns();
         let shard = (len / u64::from(columns)).max(1);

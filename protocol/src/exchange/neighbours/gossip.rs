@@ -46,7 +46,6 @@ const MASS_MAX: f64 = 4.0;
 /// three that were late. More of them wait for the next mix.
 const MIXED_PER_SENDER_MAX: usize = 4;
 
-/// The rule of gossip.
 pub(super) struct Gossip {
     topology: Box<dyn Topology>,
     /// Set where peers wait for the round's partners.
@@ -177,6 +176,7 @@ impl Rule for Gossip {
             slice,
             weight,
         };
+        // A repeated push must not bring its mass twice.
         let new = self.inbox.put(waiting, self.weights.len())?;
         // A slice of an earlier round is mixed too, but the partner still owes this round's.
         let due = |round| round <= slice.round;
@@ -261,8 +261,7 @@ impl Rule for Gossip {
         self.account.release(cx);
     }
 
-    /// The parameters are unmixed, but the pushed mass has left this peer all the same, and what others had
-    /// pushed was taken for nothing.
+    /// Nothing is mixed, but what this peer pushed has left it, and what others pushed is used up.
     fn unmixed(&mut self, cx: &mut Context, mix: &mut FragmentMix<Pushed>) {
         for (slice, weight) in mix.own.inputs.drain(..) {
             let peer = slice.origin;

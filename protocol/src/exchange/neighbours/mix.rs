@@ -15,8 +15,7 @@ pub(super) struct Mixture {
     pub(super) order: Option<Order>,
     /// How many neighbours' slices it takes, for the report of the mix.
     pub(super) neighbours: u32,
-    /// The weight to report: the push-sum weight afterwards, or how many peers' parameters the mix
-    /// is the mean of.
+    /// The weight to report: of the push-sum afterwards, or how many peers are in the mean.
     pub(super) weight: f64,
 }
 
@@ -86,7 +85,6 @@ impl<P> FragmentMix<P> {
         self.is_collecting() && self.encoding == 0 && self.expected.is_empty()
     }
 
-    /// This is the order to combine that is under way.
     fn is_combining(&self, order: OrderId) -> bool {
         self.stage == MixStage::Combining(order)
     }
@@ -123,7 +121,6 @@ impl<P> FragmentMix<P> {
         }
     }
 
-    /// The parameters are mixed.
     pub(super) fn end(&mut self, cx: &mut Context) {
         let (inputs, weight) = self.taken;
         cx.emit(Event::Mixed {
@@ -139,7 +136,6 @@ impl<P> FragmentMix<P> {
         self.stage = MixStage::Ended(Ending::Void);
     }
 
-    /// How it ended, once it has.
     pub(super) fn ending(&self) -> Option<(FragmentId, Ending)> {
         match &self.stage {
             MixStage::Ended(ending) => Some((self.fragment, ending.clone())),
@@ -148,15 +144,13 @@ impl<P> FragmentMix<P> {
     }
 }
 
-/// All fragments of one round. A rule keeps `F` of each of them, and notes `E` with every order to
-/// encode.
+/// A round's fragments. A rule keeps `F` of each, and notes `E` with orders to encode.
 pub(super) struct Mixes<F, E> {
     /// When the round's exchange began.
     began: Time,
     /// One for each fragment of the plan, in its order.
     fragments: Vec<FragmentMix<F>>,
-    /// Orders to encode that are not answered, with what the rule notes of each. They may outlive
-    /// their round.
+    /// Unanswered orders to encode, with the rule's notes. They may outlive their round.
     encodings: SortedMap<OrderId, (SliceId, E)>,
 }
 
@@ -171,14 +165,12 @@ impl<F, E> Default for Mixes<F, E> {
 }
 
 impl<F: Default, E> Mixes<F, E> {
-    /// A round begins.
     pub(super) fn begin(&mut self, cx: &Context) {
         self.began = cx.now;
         let ids = cx.plan.fragment_ids();
         self.fragments = ids.map(|id| FragmentMix::new(cx.round, id)).collect();
     }
 
-    /// The round is over.
     pub(super) fn clear(&mut self) {
         self.fragments.clear();
     }
@@ -206,7 +198,6 @@ impl<F: Default, E> Mixes<F, E> {
         (mix.round == slice.round).then_some(mix)
     }
 
-    /// The fragment that waits for the answer to an order to combine.
     pub(super) fn combining(&self, order: OrderId) -> Option<usize> {
         let mut fragments = self.fragments.iter();
         fragments.position(|mix| mix.is_combining(order))
@@ -231,6 +222,7 @@ impl<F: Default, E> Mixes<F, E> {
     /// An order to encode was answered: its fragment no longer waits for it.
     pub(super) fn take_encoding(&mut self, order: OrderId) -> Option<(SliceId, E)> {
         let taken = self.encodings.remove(&order)?;
+        // The round may be over since, and its next one waits for other slices.
         if let Some(mix) = self.of(taken.0) {
             mix.encoding = mix.encoding.saturating_sub(1);
         }
@@ -247,6 +239,7 @@ impl<F: Default, E> Mixes<F, E> {
         let waited = cx.now.since(self.began);
         let mix = self.get_mut(fragment);
         let awaited = mix.is_some_and(|mix| mix.expected.remove(&from));
+        // Slices that come unasked, or again, say nothing of how long a partner takes.
         if awaited {
             cx.deadlines.record(Wait::Partners, from, waited);
         }

@@ -58,8 +58,7 @@ pub use pull::PullMessage;
 use relay_sum::RelaySum;
 use rule::{Encoded, MixesOf, Rule};
 
-/// Makes the exchange between neighbours that a plan asks for; `None` where it asks for another
-/// kind.
+/// Makes the exchange between neighbours that a plan asks for, if it does.
 pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn Exchange>> {
     let exchange: Box<dyn Exchange> = match plan.exchange {
         ExchangeKind::Gossip | ExchangeKind::Push => {
@@ -82,7 +81,6 @@ pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn 
     Some(exchange)
 }
 
-/// The exchange of one peer with its neighbours, by one rule.
 struct Neighbours<R: Rule> {
     rule: R,
     /// The round's fragments; none between two rounds.
@@ -154,8 +152,7 @@ impl<R: Rule> Neighbours<R> {
         }
     }
 
-    /// Combines every fragment that has nothing left to wait for, and stops the clock once no
-    /// fragment waits.
+    /// Combines what has nothing left to wait for, and stops the clock if nothing waits.
     fn advance(&mut self, cx: &mut Context) {
         // Fragments combine one by one: a slice that is late for one of them holds up no other.
         for mix in self.mixes.iter_mut() {
@@ -166,6 +163,7 @@ impl<R: Rule> Neighbours<R> {
                 }
             }
         }
+        // Not the end of the round: own slices may be encoded, or a mix be under way.
         if !self.mixes.iter().any(|mix| self.rule.waits(mix)) {
             cx.waited(Wait::Partners);
             cx.timers.stop(Timer::Exchange);
@@ -222,8 +220,7 @@ impl<R: Rule> Exchange for Neighbours<R> {
         Ok(())
     }
 
-    /// Fragments are mixed one by one and reported together: the parameters of a peer change once a
-    /// round.
+    /// Fragments are reported together: the parameters of a peer change once a round.
     fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
         let endings = self.mixes.iter().map(FragmentMix::ending);
         let ended: Option<Vec<_>> = endings.collect();

@@ -11,7 +11,6 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    /// Over the live peers by this peer's view.
     pub(super) fn live(cx: &Context) -> Self {
         Self::among(cx.me(), cx.view.live().map(|(id, _)| id))
     }
@@ -34,7 +33,6 @@ impl Ranks {
         self.me
     }
 
-    /// The peer of a rank, this one included.
     pub(super) fn peer(&self, rank: usize) -> Option<PeerId> {
         self.peers.get(rank).copied()
     }
@@ -44,7 +42,6 @@ impl Ranks {
         self.peer(rank).filter(|_| rank != self.me)
     }
 
-    /// The partners of this peer in the round, by rank.
     pub(super) fn partners(&self, topology: &dyn Topology, cx: &Context) -> Partners {
         self.partners_of(self.me, topology, cx)
     }
@@ -62,7 +59,6 @@ impl Ranks {
         }
     }
 
-    /// The peers that this one pushes to, each with its share.
     pub(super) fn shares(&self, send: Vec<(usize, f64)>) -> Vec<(PeerId, f64)> {
         let named = send.into_iter();
         named

@@ -59,7 +59,6 @@ pub(super) trait Rule: Send + Sized {
         arrived: &Arrived,
     ) -> Result<(), PeerError>;
 
-    /// A push ended.
     fn pushed(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, push: PushEnd);
 
     /// An order of the rule's own was answered: neither an encoding for a round nor a combination. Or
@@ -104,7 +103,6 @@ pub(super) trait Rule: Send + Sized {
         let _ = (cx, mixes);
     }
 
-    /// A partner missed the deadline.
     fn missed(&mut self, cx: &mut Context, fragment: FragmentId, peer: PeerId) {
         let _ = fragment;
         cx.suspect(peer);

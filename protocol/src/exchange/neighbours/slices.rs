@@ -8,7 +8,6 @@ use crate::{Attempt, FragmentId, Order, Part, PeerError, PeerId, SliceId, SliceM
 /// The bits of an attempt that tell slices of one round apart; the others tell lives apart.
 const SLOT_BITS: u32 = 6;
 
-/// The one slice of a fragment that this peer encodes in a round.
 pub(super) fn own(cx: &Context, fragment: FragmentId) -> SliceId {
     SliceId {
         round: cx.round,
@@ -22,6 +21,7 @@ pub(super) fn own(cx: &Context, fragment: FragmentId) -> SliceId {
 
 /// One of several slices of a fragment that this peer encodes in a round, one for each neighbour.
 pub(super) fn own_of_slot(cx: &Context, fragment: FragmentId, slot: usize) -> SliceId {
+    // A slot too large must not change the bits that tell lives apart.
     let slot = slot as u8 & ((1 << SLOT_BITS) - 1);
     SliceId {
         attempt: Attempt((cx.life() << SLOT_BITS) | slot),
@@ -29,10 +29,10 @@ pub(super) fn own_of_slot(cx: &Context, fragment: FragmentId, slot: usize) -> Sl
     }
 }
 
-/// Checks what holds for a slice of any neighbour: its sender made it, it is a whole fragment, and
-/// the plan has that fragment.
+/// Checks a slice of any neighbour: its own, a whole fragment, and one of the plan.
 pub(super) fn check(cx: &Context, arrived: &Arrived) -> Result<(), PeerError> {
     let slice = arrived.slice;
+    // Neighbours hand nothing on, and a weight belongs to the peer that sent it.
     if slice.origin != arrived.from {
         return broke("a neighbour's slice that its sender did not make");
     }
@@ -67,7 +67,6 @@ pub(super) fn is_linked(cx: &Context, peer: PeerId) -> bool {
     cx.view.greeted().any(|(id, _)| id == peer)
 }
 
-/// Releases slices, in order.
 pub(super) fn release(cx: &mut Context, slices: impl IntoIterator<Item = SliceId>) {
     for slice in slices {
         cx.order(Order::Release { slice });
@@ -80,7 +79,6 @@ pub(super) struct Push<N> {
     pub(super) meta: SliceMeta,
     /// Number of pushes of the same bytes before this one.
     pub(super) again: u8,
-    /// Note of the rule.
     pub(super) note: N,
 }
 
@@ -103,7 +101,6 @@ impl<N> Default for SliceLedger<N> {
 }
 
 impl<N> SliceLedger<N> {
-    /// Pushes a slice.
     pub(super) fn push(
         &mut self,
         cx: &mut Context,
@@ -149,10 +146,10 @@ impl<N> SliceLedger<N> {
         self.spare.insert(slice);
     }
 
-    /// Releases the spare slices that no push needs, in order, but for those that the rule still
-    /// reads.
+    /// Releases spare slices that neither a push nor the rule needs, in order.
     pub(super) fn release(&mut self, cx: &mut Context, reads: impl Fn(&SliceId) -> bool) {
         let pushes = &self.pushes;
+        // The least key of a slice: the first push from there on tells without a walk over all.
         let first = PeerId::from_bytes([0; 32]);
         let pushed = |slice: &SliceId| {
             let mut from = pushes.range((*slice, first)..);

@@ -34,8 +34,7 @@ impl Founding {
         self.say(holder, FoundingMessage::PageAsk { roll, first });
     }
 
-    /// Asks for a roll again if no page came lately: the peer that should have it, neighbours and
-    /// registrars in turn.
+    /// Asks again if no page came lately: its holder, neighbours and registrars in turn.
     pub(super) fn fetch(&mut self, linked: &[PeerRecord]) {
         let asked = self.asked.as_ref();
         let Some(name) = self.founded.or(asked.map(|asked| asked.roll)) else {
@@ -46,6 +45,7 @@ impl Founding {
         }
         let mut tries = 0;
         if let Some(incoming) = self.incoming.as_mut().filter(|i| i.name() == name) {
+            // Pages are coming; another question would bring the same ones twice.
             if std::mem::take(&mut incoming.moves) {
                 return;
             }
@@ -78,6 +78,7 @@ impl Founding {
         let Some(incoming) = incoming.filter(|incoming| incoming.name().digest == roll) else {
             return;
         };
+        // It is not the next page, or of another run: what is here stays.
         if !incoming.takes(first, records, run) {
             return;
         }

@@ -1,6 +1,6 @@
 //! Common parts of exchanges whose members agree on the result of every round.
 
-use super::super::error::refuse;
+use super::super::error::{no_liars, refuse};
 use super::super::{Strategy, StrategyError};
 use crate::aggregate::Nature;
 use crate::plan::{Store, UnderWay};
@@ -98,7 +98,7 @@ fn rule(strategy: &Strategy) -> Result<(), StrategyError> {
         rule.nature() == Nature::Steps && strategy.signs(),
         "aggregation.rule",
         "it is a sum that one liar can move, by values or by its count of inner steps",
-        "use \"centered-clip\", or set agreement.liars to 0",
+        concat!("use \"centered-clip\", or ", no_liars!()),
     )?;
     refuse(
         rule.nature() == Nature::Steps && strategy.overlap_plan().stagger > 1,
@@ -143,7 +143,7 @@ fn scored(strategy: &Strategy) -> Result<(), StrategyError> {
         strategy.signs(),
         RULE,
         "what members sign is not about scores yet",
-        "set agreement.liars to 0, or use rule = \"centered-clip\"",
+        no_liars!("use rule = \"centered-clip\""),
     )?;
     refuse(
         overlap.late_steps > 0 || overlap.stagger > 1 || overlap.layers != Layers::Together,

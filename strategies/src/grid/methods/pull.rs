@@ -225,18 +225,18 @@ fn traffic(strategy: &Strategy, plan_of_run: &Plan, cluster: &Cluster) -> Traffi
     if answers == Some(PullAnswers::GroupMean) {
         // Of g members one makes the mean of a fragment: the others push their part of it and get
         // the mean. Over fragments each makes as many; with few fragments one makes all of a round.
-        let mates = few.up / contribution;
-        let bytes = |mates: f64| mates / (mates + 1.0) * (contribution + aggregate);
-        let makers = |mates: f64| (mates + 1.0).min(plan_of_run.fragments.len() as f64);
-        let seconds = |mates: f64| mates * (contribution + aggregate) / makers(mates) / slower;
-        let bytes = mixed(bytes(mates), bytes(others));
+        let count = few.up / contribution;
+        let bytes = |count: f64| count / (count + 1.0) * (contribution + aggregate);
+        let makers = |count: f64| (count + 1.0).min(plan_of_run.fragments.len() as f64);
+        let seconds = |count: f64| count * (contribution + aggregate) / makers(count) / slower;
+        let bytes = mixed(bytes(count), bytes(others));
         return Traffic {
             up: bytes,
             down: bytes,
-            seconds: mixed(seconds(mates), seconds(others)) + 3.0 * latency,
+            seconds: mixed(seconds(count), seconds(others)) + 3.0 * latency,
             // Encode, sum one's share of the parts, encode that, mix.
             values: 4.0 * cluster.parameters as f64,
-            held: contribution + aggregate + mates.max(others * share.ceil()) * contribution,
+            held: contribution + aggregate + count.max(others * share.ceil()) * contribution,
         };
     }
     let bytes = mixed(few.up, others * contribution);

@@ -57,7 +57,6 @@ pub(super) fn read(table: &Table, times_apply: TimesApply) -> Result<Cuts, Strat
 }
 
 impl Cuts {
-    /// Writes it down.
     pub(super) fn write(self, table: &mut Table) {
         let name = |name: &str| Some(name.to_owned());
         match self {

@@ -11,7 +11,6 @@ use std::ops::Range;
 
 pub(super) const KEY: &str = "overlap.density";
 
-/// The rule's name.
 const BY_LAYER: &str = "by-layer";
 
 /// The parameter of a codec that it changes.
@@ -45,7 +44,6 @@ pub(super) fn takes(kind: &CodecKind) -> bool {
 }
 
 impl ByLayer {
-    /// Writes it down.
     pub(super) fn write(self, table: &mut Table) {
         table.density = Some(BY_LAYER.to_owned());
         self.times.write(table);

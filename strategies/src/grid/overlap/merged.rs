@@ -21,7 +21,6 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Reads them.
     pub(super) fn read(table: &Table) -> Result<Self, StrategyError> {
         let above = |value| Values::Above.contains(value);
         Ok(Self {
@@ -31,7 +30,6 @@ impl Times {
         })
     }
 
-    /// Writes them down.
     pub(super) fn write(self, table: &mut Table) {
         table.latency_ms = Some(self.latency_ms);
         table.mbit_s = Some(self.mbit_s);

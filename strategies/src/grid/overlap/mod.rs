@@ -39,7 +39,6 @@ pub(super) struct Overlap {
     pub(super) blend: Blend,
 }
 
-/// Reads the table, for rounds of this budget.
 pub(super) fn read(table: &Table, budget: StepBudget) -> Result<Overlap, StrategyError> {
     let words = "from 1 to 1024";
     let bounded =
@@ -96,7 +95,6 @@ fn blend(table: &Table) -> Result<Blend, StrategyError> {
 }
 
 impl Table {
-    /// Writes it down.
     pub(super) fn from_overlap(overlap: &Overlap) -> Self {
         let mut table = Self {
             layers: Some(timing::layers_name(overlap.plan.layers)),

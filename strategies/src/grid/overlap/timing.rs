@@ -54,7 +54,6 @@ fn share(text: &str) -> Option<(u32, u32)> {
 
 pub(super) const LAYERS_KEY: &str = "overlap.layers";
 
-/// Reads `overlap.layers`.
 pub(super) fn layers(table: &Table) -> Result<Layers, StrategyError> {
     Ok(
         match choose(&table.layers, "together", LAYERS_KEY, &LAYERS)? {
@@ -67,7 +66,6 @@ pub(super) fn layers(table: &Table) -> Result<Layers, StrategyError> {
     )
 }
 
-/// Its name.
 pub(super) fn layers_name(layers: Layers) -> String {
     let name = match layers {
         Layers::Together => "together",

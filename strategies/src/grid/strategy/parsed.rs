@@ -7,7 +7,7 @@ use crate::grid::text::canonical;
 use crate::grid::validate::{self, read_method};
 use crate::grid::{DEFAULT_PRESET, StrategyError, preset};
 use crate::grid::{
-    agreement, architecture, compression, grouping, overlap, rates, refuse, synchronization, text,
+    agreement, architecture, compression, overlap, rates, refuse, synchronization, text,
 };
 use crate::outer::StatePrecision;
 use core::str::FromStr;
@@ -90,8 +90,7 @@ impl Strategy {
             overlap: overlap::read(&tables.overlap, budget)?,
             outer: read_method(&outer.optimizer, &outer.parameters)?,
             aggregation: read_method(&rule.rule, &rule.parameters)?,
-            liars: agreement::read(kind, &tables.agreement)?,
-            grouping: grouping::read(kind, &tables.agreement)?,
+            groups: agreement::read(kind, &tables.agreement)?,
             inner: Inner {
                 optimizer,
                 correction: read_method(&inner.correction, &inner.parameters)?,
@@ -165,7 +164,7 @@ impl Strategy {
         }
         // Part of the plan itself, so it need not be part of the recipe.
         if deadlines {
-            tables.agreement = tables::Agreement::from_plan(self.liars, self.grouping);
+            tables.agreement = tables::Agreement::of(self.groups);
         }
         let inner = &mut tables.inner;
         inner.optimizer = name(self.inner.optimizer.name());

@@ -97,9 +97,7 @@ impl Strategy {
             fragments,
             overlap: self.overlap.plan,
             agreement: AgreementPlan {
-                liars: self.liars.unwrap_or(0),
                 contributions: self.contributions(),
-                grouping: self.grouping.unwrap_or_default(),
                 weighing: match self.aggregation().nature() {
                     Nature::Steps => Weighing::Steps,
                     Nature::Private => Weighing::Equal,
@@ -113,6 +111,7 @@ impl Strategy {
                 scoring: self.aggregation().scoring(),
                 ladder: self.ladder(),
                 whole: self.aggregation().is_masked(),
+                ..self.groups.plan()
             },
             deadlines: self.deadlines,
             state_bytes: (parameters as u64).saturating_mul(each) + self.kept_bytes(layout),

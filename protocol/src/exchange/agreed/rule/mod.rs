@@ -31,23 +31,21 @@
 //! phases); Martin and Alvisi 2006, "Fast Byzantine Consensus" (deciding on equal votes of all);
 //! Lamport 2001, "Paxos Made Simple" (promises).
 
+use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 
 /// Sizes of a group, of its quorum, and of the liars that it survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
-    /// Members of the group.
     pub(super) members: usize,
     /// Members that decide: a quorum of all seats, at most `members`.
     pub(super) quorum: usize,
-    /// Members that may lie.
-    pub(super) liars: usize,
+    pub(super) tolerance: Tolerance,
 }
 
 /// The claims of a promise, beside its ballot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Claim<V> {
-    /// Its vote in ballot zero.
     pub(super) zero: Option<V>,
     /// Ballot and value of the highest certificate that it has.
     pub(super) highest: Option<(u8, V)>,
@@ -76,6 +74,7 @@ pub(super) fn choose<V: Ord + Clone>(
     terms: Terms,
     claims: &SortedMap<usize, Claim<V>>,
 ) -> Option<Choice<V>> {
+    // Fewer promises could all be of members that have not seen what is decided.
     if claims.len() < terms.quorum {
         return None;
     }
@@ -89,7 +88,7 @@ pub(super) fn choose<V: Ord + Clone>(
     }
     // All members may have voted for it, and some node may have seen that. Of a quorum, all but the
     // liars then say so.
-    let may_be_decided = |votes: usize| votes + terms.liars >= terms.quorum;
+    let may_be_decided = |votes: usize| terms.tolerance.may_be(terms.quorum, votes);
     let most = votes.into_iter().max_by_key(|(_, count)| *count);
     Some(match most {
         Some((value, count)) if may_be_decided(count) => Choice::Must(value.clone()),
@@ -134,7 +133,6 @@ pub(super) struct Decision<V, S> {
     pub(super) value: V,
     /// The signatures are of locks; otherwise they are of votes.
     pub(super) locked: bool,
-    /// The signatures, by member.
     pub(super) signatures: SortedMap<usize, S>,
 }
 
@@ -144,7 +142,6 @@ pub(super) struct Ledger<V, S> {
     terms: Terms,
     /// This member votes and locks in no ballot below.
     promised: u8,
-    /// This member's votes.
     voted: SortedMap<u8, V>,
     /// The highest ballot in which this member has locked.
     locked: Option<u8>,
@@ -175,13 +172,11 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.promised
     }
 
-    /// This member has signed anything.
     pub(super) fn has_signed(&self) -> bool {
         self.promised > 0 || self.locked.is_some() || !self.voted.is_empty()
     }
 
-    /// What this member has signed may be part of a decision: a vote in ballot zero, or a lock. Promises and votes
-    /// in higher ballots decide nothing by themselves.
+    /// A signature may be part of a decision: a vote in ballot zero, or a lock.
     pub(super) fn is_bound(&self) -> bool {
         self.locked.is_some() || self.voted.contains_key(&0)
     }
@@ -201,7 +196,6 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.voted.insert(ballot, value);
     }
 
-    /// A vote, its signature checked.
     pub(super) fn heard_vote(&mut self, from: usize, ballot: u8, value: V, signature: S) {
         note(&mut self.votes, from, ballot, &value, signature);
         let votes = self.votes.get(&ballot).into_iter().flatten();
@@ -218,8 +212,7 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         }
     }
 
-    /// A certificate, its signatures checked. The highest one stays; of one ballot, the first,
-    /// because no other value can have one.
+    /// A checked certificate. The highest stays; of one ballot, no other value can have one.
     pub(super) fn heard_certificate(&mut self, certificate: Certificate<V, S>) {
         let complete = certificate.votes.len() >= self.terms.quorum;
         let known = self.highest.as_ref().map(|known| known.ballot);
@@ -228,7 +221,6 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         }
     }
 
-    /// The highest certificate.
     pub(super) fn certificate(&self) -> Option<&Certificate<V, S>> {
         self.highest.as_ref()
     }
@@ -247,7 +239,6 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.locked = Some(ballot);
     }
 
-    /// A lock, its signature checked.
     pub(super) fn heard_lock(&mut self, from: usize, ballot: u8, value: V, signature: S) {
         note(&mut self.locks, from, ballot, &value, signature);
     }
@@ -263,6 +254,7 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
 
     /// What this member says with its promise of a ballot.
     fn claim(&self, ballot: u8) -> Claim<V> {
+        // One of this ballot or a later one cannot justify what this ballot proposes.
         let highest = self.highest.as_ref().filter(|c| c.ballot < ballot);
         Claim {
             zero: self.voted.get(&0).cloned(),
@@ -275,12 +267,10 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.promised = self.promised.max(ballot);
     }
 
-    /// A member's vote in a ballot, with its signature.
     pub(super) fn vote_of(&self, member: usize, ballot: u8) -> Option<&(V, S)> {
         self.votes.get(&ballot)?.get(&member)
     }
 
-    /// A member's lock in a ballot, with its signature.
     pub(super) fn lock_of(&self, member: usize, ballot: u8) -> Option<&(V, S)> {
         self.locks.get(&ballot)?.get(&member)
     }
@@ -301,7 +291,6 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         voters.into_iter()
     }
 
-    /// The decision, once there is one.
     pub(super) fn decided(&self) -> Option<Decision<V, S>> {
         let all = self
             .votes
@@ -332,6 +321,7 @@ fn note<V: Ord + Clone, S>(
     let of_ballot = all.entry(ballot).or_default();
     of_ballot
         .entry(from)
+        // A second one is no vote but the proof of a lie, which is judged elsewhere.
         .or_insert_with(|| (value.clone(), signature));
 }
 

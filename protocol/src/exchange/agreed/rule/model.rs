@@ -8,6 +8,7 @@
 //! Bounded: ballots zero and one, two values. Members that behave alike are the same state.
 
 use super::{Choice, Claim, Terms, choose};
+use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ const VALUES: u8 = 2;
 const TERMS: Terms = Terms {
     members: 4,
     quorum: 3,
-    liars: 1,
+    tolerance: Tolerance::of(1, 4),
 };
 
 type Value = u8;
@@ -45,7 +46,7 @@ fn certificates(state: &State) -> SortedSet<Certified> {
     for ballot in 0..BALLOTS {
         for value in 0..VALUES {
             let votes = state.iter().filter(|h| h.votes[ballot] == Some(value));
-            if votes.count() + TERMS.liars >= TERMS.quorum {
+            if TERMS.tolerance.may_be(TERMS.quorum, votes.count()) {
                 all.insert((ballot as u8, value));
             }
         }
@@ -59,7 +60,7 @@ fn decided(state: &State) -> SortedSet<Value> {
     let by_locks = |value| {
         (0..BALLOTS).any(|ballot| {
             let locks = state.iter().filter(|h| h.locks[ballot] == Some(value));
-            locks.count() + TERMS.liars >= TERMS.quorum
+            TERMS.tolerance.may_be(TERMS.quorum, locks.count())
         })
     };
     let is_decided = |value: &Value| by_all(*value) || by_locks(*value);

@@ -4,7 +4,7 @@
 
 use super::model::{whatever_is_proposed, without_the_second_step};
 use super::{Certificate, Choice, Claim, Ledger, Terms, choose, justified};
-use crate::plan::quorum;
+use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -38,14 +38,14 @@ impl World {
     fn new(seed: u64) -> Self {
         let mut draw = ChaCha8Rng::seed_from_u64(seed);
         let seats = 4 + (draw.next_u64() % 13) as usize;
-        let liars = (seats - 1) / 3;
-        let quorum = quorum(seats, liars);
+        let (liars, tolerance) = ((seats - 1) / 3, Tolerance::of(u16::MAX, seats));
+        let quorum = tolerance.quorum(seats);
         // Some seats may be away: honest ones, or liars that do nothing.
         let members = quorum + (draw.next_u64() % (seats - quorum + 1) as u64) as usize;
         let terms = Terms {
             members,
             quorum,
-            liars,
+            tolerance,
         };
         let ballots = 2 + draw.next_u64() % (BALLOTS_MAX - 1);
         let usual = [16, 15, 12, 8][(draw.next_u64() % 4) as usize];
@@ -60,6 +60,10 @@ impl World {
             usual,
             ballots,
         }
+    }
+
+    fn liars(&self) -> usize {
+        self.terms.members - self.honest.len()
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -114,7 +118,7 @@ impl World {
             _ => {
                 let ballot = self.ballot();
                 let value = self.value(ballot);
-                let liar = self.honest.len() + self.below(self.terms.liars);
+                let liar = self.honest.len() + self.below(self.liars());
                 self.honest[at].heard_vote(liar, ballot, value, ());
                 self.honest[at].heard_lock(liar, ballot, value, ());
             }
@@ -161,7 +165,7 @@ impl World {
     fn repair(&mut self, at: usize, accepts: Accepts) {
         let ballot = 1 + (self.draw.next_u64() % (self.ballots - 1)) as u8;
         let mut claims = self.promises.get(&ballot).cloned().unwrap_or_default();
-        while claims.len() + self.terms.liars > self.terms.quorum {
+        while claims.len() + self.liars() > self.terms.quorum {
             let drop = self.below(claims.len());
             let member = *claims.keys().nth(drop).expect("it is within the length");
             claims.remove(&member);
@@ -203,7 +207,7 @@ impl World {
                 let equal = self.locks.iter();
                 let equal = equal.filter(|(_, b, v)| (*b, v) == (ballot, value));
                 let count = equal.count();
-                count > 0 && count + self.terms.liars >= self.terms.quorum
+                count > 0 && self.terms.tolerance.may_be(self.terms.quorum, count)
             })
         };
         let known = self.honest.iter().filter_map(Ledger::decided);

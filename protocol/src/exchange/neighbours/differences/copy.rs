@@ -19,9 +19,7 @@ pub(super) enum Came {
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Base {
-    /// The life of the neighbour that it belongs to.
     life: Attempt,
-    /// The number of the next difference.
     next: u32,
     /// The slice that moved it last. It names the copy in a mix, so its bytes stay.
     last: SliceId,
@@ -33,7 +31,6 @@ pub(super) struct Copy {
     base: Option<Base>,
     /// A whole copy that waits, and the number of the difference after it.
     whole: Option<(SliceId, u32)>,
-    /// Differences that wait, by number.
     waiting: SortedMap<u32, SliceId>,
     /// The share that the neighbour offered last.
     pub(super) share: f64,
@@ -44,7 +41,6 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Takes a slice in.
     pub(super) fn take(&mut self, slice: SliceId, number: u32, share: f64) -> Came {
         let held = self.base.as_ref().map(|base| base.last);
         let whole = self.whole.as_ref().map(|(whole, _)| *whole);
@@ -83,8 +79,7 @@ impl Copy {
         Came::Kept(Vec::new())
     }
 
-    /// The life of the neighbour, and the number of the next difference, once the whole copy that
-    /// waits is taken in.
+    /// The neighbour's life and next difference, once the whole copy that waits is taken in.
     fn reached(&self) -> Option<(Attempt, u32)> {
         let base = self.base.as_ref().map(|base| (base.life, base.next));
         let whole = self.whole.map(|(whole, next)| (whole.attempt, next));
@@ -142,7 +137,6 @@ impl Copy {
         self.lacked
     }
 
-    /// A round is over.
     pub(super) fn round_over(&mut self) {
         let next = self.reached().map(|(_, next)| next);
         let gap = next.is_some_and(|next| {
@@ -152,7 +146,6 @@ impl Copy {
         self.lacked = next.is_none() || gap;
     }
 
-    /// The round of the newest slice that is here.
     pub(super) fn newest(&self) -> Option<Round> {
         let whole = self.whole.map(|(whole, _)| whole);
         let last = self.base.map(|base| base.last);
@@ -173,7 +166,6 @@ impl Copy {
         waiting.chain(whole).chain(last).collect()
     }
 
-    /// Slices that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len() + usize::from(self.whole.is_some())
     }

@@ -57,7 +57,6 @@ use sent::{Made, Sending};
 /// The slices that a mix moves each neighbour's copy by.
 pub(super) type Taken = SortedMap<PeerId, Vec<SliceId>>;
 
-/// The rule of differences.
 pub(super) struct Differences {
     topology: Box<dyn Topology>,
     /// The round's partners, each with its share.

@@ -29,7 +29,6 @@ fn meta(cx: &Context, bytes: u64, number: u32, share: f64) -> SliceMeta {
 /// What this peer sends to all of its neighbours.
 #[derive(Debug, Default)]
 pub(super) struct Sending {
-    /// The number of the next difference of each fragment.
     next: SortedMap<FragmentId, u32>,
     /// The last differences of each fragment by number, with their sizes.
     kept: SortedMap<(FragmentId, u32), (SliceId, u64)>,
@@ -104,6 +103,7 @@ impl Sending {
                         due.insert(number);
                     }
                 }
+                // Before the oldest go: a partner that lacks one gets it now or not at all.
                 self.push_due(cx, fragment, partners);
                 let oldest = number.saturating_sub(DIFFERENCES_KEPT - 1);
                 self.drop_before(cx, fragment, oldest);
@@ -145,8 +145,7 @@ impl Sending {
         }
     }
 
-    /// A push ended. What did not arrive is pushed again, a few times at once, then with the next
-    /// difference, as long as it is kept.
+    /// A push ended. A lost one is repeated, at once a few times, then with the next.
     pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let PushEnd { to, slice, outcome } = end;
         let Some(push) = self.ledger.ended(&end) else {

@@ -50,11 +50,9 @@ struct Mean {
     asked: SortedSet<PeerId>,
     /// Members whose part is not here, perhaps this peer itself.
     awaited: SortedSet<PeerId>,
-    /// The parts that are summed.
     parts: SortedMap<PeerId, SliceId>,
     /// Once it is made, whose parameters of which round are in it.
     rounds: SortedMap<PeerId, Round>,
-    /// Who asked for it.
     askers: SortedSet<PeerId>,
 }
 
@@ -65,12 +63,10 @@ pub(super) struct Made {
     pub(super) bytes: u64,
     /// How many members' parameters it is the mean of.
     pub(super) parts: u32,
-    /// The round of the receiver's parameters in it.
     pub(super) own: Option<Round>,
 }
 
 impl Made {
-    /// The meta of its push.
     fn meta(&self, round: Round) -> SliceMeta {
         let (parts, own) = (self.parts, self.own);
         SliceMeta {
@@ -109,13 +105,11 @@ impl Means {
         })
     }
 
-    /// A sum that is yet to be made reads this slice.
     pub(super) fn reads(&self, slice: &SliceId) -> bool {
         let mut means = self.means.values();
         means.any(|mean| mean.parts.values().any(|part| part == slice))
     }
 
-    /// Slices of others that wait here.
     pub(super) fn waiting(&self) -> usize {
         self.means.values().map(|mean| mean.parts.len()).sum()
     }
@@ -146,6 +140,7 @@ impl Means {
             }
         }
         let waited = others.iter().copied();
+        // A suspected member is asked all the same: its part counts if it comes in time.
         let waited = waited.filter(|peer| !is_suspected(cx, *peer));
         let mean = Mean {
             stage: Stage::Gathering,
@@ -177,7 +172,6 @@ impl Means {
         self.ledger.release(cx, |_| false);
     }
 
-    /// Releases parts of others that no mean needs.
     fn release_parts(&self, cx: &mut Context, parts: SortedMap<PeerId, SliceId>) {
         let me = cx.me();
         let others = parts.into_iter().filter(|(peer, _)| *peer != me);
@@ -199,6 +193,7 @@ impl Means {
             tell_none(cx, key, &mut SortedSet::from([from]));
             return;
         };
+        // A second question means that a quarter of its wait is over and a part may be lost.
         let again = !mean.askers.insert(from);
         match mean.stage {
             Stage::Failed => tell_none(cx, key, &mut mean.askers),
@@ -284,6 +279,7 @@ impl Means {
         if !mean.awaited.is_empty() {
             return;
         }
+        // It was closed before any part came, this peer's own included.
         if mean.parts.is_empty() {
             mean.stage = Stage::Failed;
             tell_none(cx, key, &mut mean.askers);
@@ -314,6 +310,7 @@ impl Means {
         let keys: Vec<Key> = self.means.keys().copied().collect();
         for key in keys {
             if let Some(mean) = self.means.get_mut(&key) {
+                // Its part stays if it is here: parameters outlive their peer.
                 mean.awaited.remove(&peer);
                 mean.askers.remove(&peer);
             }
@@ -321,7 +318,6 @@ impl Means {
         }
     }
 
-    /// An order was answered.
     pub(super) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done, parts: &Parts) {
         let of_it = |mean: &Mean| match mean.stage {
             Stage::Summing { reduce, encode, .. } => [reduce, encode].contains(&order),
@@ -352,7 +348,6 @@ impl Means {
         self.advance(cx, key, parts);
     }
 
-    /// The sum of a mean is encoded, or is not.
     fn encoded(&self, cx: &mut Context, key: Key, mean: &mut Mean, done: &Done, failed: bool) {
         let slice = mean_slice(cx, key);
         mean.stage = match done {
@@ -362,6 +357,7 @@ impl Means {
                 let bytes = *bytes;
                 Stage::Made { slice, bytes }
             }
+            // It is the encoding of a sum that failed, so of whatever the store had before.
             Done::Encoded { .. } => {
                 cx.order(Order::Release { slice });
                 Stage::Gathering
@@ -392,6 +388,7 @@ impl Means {
                 cx.accuse(slice.origin, format!("a slice that is bad: {reason}"));
                 parts.extract_if(.., |_, part| part == slice).collect()
             }
+            // The fault is not in one part, so summing them again would fail again.
             _ => std::mem::take(parts),
         };
         self.release_parts(cx, out);
@@ -415,14 +412,14 @@ impl Means {
         let Some(made) = self.made(key, to) else {
             return;
         };
+        // A member asks each quarter, sooner than a large mean arrives.
         if self.ledger.to(to).any(|(slice, _)| slice == made.slice) {
             return;
         }
         self.ledger.push(cx, to, made.slice, made.meta(key.1), ());
     }
 
-    /// The push of a mean ended. One that was lost is pushed once more; after that its member asks
-    /// again.
+    /// A push of a mean ended. A lost one is repeated once; then its member asks again.
     pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let PushEnd { to, slice, outcome } = end;
         let Some(mut push) = self.ledger.ended(&end) else {
@@ -449,7 +446,6 @@ impl Means {
     }
 }
 
-/// The name of a mean that this peer makes.
 fn mean_slice(cx: &Context, (fragment, round): Key) -> SliceId {
     SliceId {
         round,
@@ -461,7 +457,6 @@ fn mean_slice(cx: &Context, (fragment, round): Key) -> SliceId {
     }
 }
 
-/// Asks a member for its part.
 fn ask(cx: &mut Context, peer: PeerId, (fragment, round): Key) {
     cx.send(peer, PullMessage::AskPart { round, fragment });
 }

@@ -116,6 +116,7 @@ impl GroupMeans {
     fn mates(&self, cx: &Context, round: Round) -> Vec<PeerId> {
         let others = cx.view.of_this_branch().filter(|(_, remote)| remote.ready);
         let ranks = Ranks::among(cx.me(), others.map(|(id, _)| id));
+        // One in `sync_every` rounds is a mean over all peers, so that groups cannot drift apart.
         let mates = if self.bounds.syncs(round) {
             (0..ranks.count()).collect()
         } else {
@@ -141,12 +142,14 @@ impl GroupMeans {
         let rank = |peer: &PeerId| rendezvous(&cx.plan.run, round, slot, *peer);
         let candidates = mates.iter().copied().chain([cx.me()]);
         let candidates =
+            // One that was tried is gone, or has none: a second question would end alike.
             candidates.filter(|peer| !mix.own.tried.contains(peer) && !is_suspected(cx, *peer));
         let Some(maker) = candidates.max_by_key(rank) else {
             return;
         };
         mix.own.tried.insert(maker);
         if maker != cx.me() {
+            // At first the maker may wait: only a member whose own time runs out closes the mean.
             let closes = false;
             mix.expected.insert(maker);
             let message = PullMessage::AskMean {
@@ -177,6 +180,8 @@ impl GroupMeans {
                 }
                 _ => {}
             }
+            // Made, failed or forgotten: in each case nothing more comes, and the mix must not
+            // wait.
             mix.own.makes = false;
             mix.encoding = mix.encoding.saturating_sub(1);
         }
@@ -199,6 +204,7 @@ impl GroupMeans {
         if slice.part != Part::Contribution {
             return broke("an answer must be its sender's own contribution");
         }
+        // Its sender knows the bound and would have held the question.
         if slice.round < self.bounds.oldest(round) {
             return broke("parameters that are older than the bound");
         }
@@ -265,6 +271,7 @@ impl Rule for GroupMeans {
             usual
         };
         self.deadline = cx.wait(Wait::Partners, allowed);
+        // The other half is for the sum, its encoding and the push.
         self.closes = cx.now + allowed / 2;
         self.pause = usual / AGAIN;
         cx.timers.set(Timer::Exchange, cx.now + self.pause);
@@ -359,6 +366,7 @@ impl Rule for GroupMeans {
         let mut mates = self.mates(cx, cx.round);
         mates.retain(|mate| *mate != peer);
         for mix in mixes.iter_mut() {
+            // A mix that does not wait for it has its mean, or another maker.
             if mix.is_collecting() && mix.expected.remove(&peer) {
                 self.seek(cx, mix, &mates);
             }
@@ -418,6 +426,7 @@ impl Rule for GroupMeans {
                     remote.round = remote.round.max(*round);
                 }
                 let key = (fragment, *round);
+                // The first question begins the mean, also while this peer still trains.
                 self.open(cx, key);
                 self.means.asked(cx, from, key, *closes, &self.parts);
                 self.take_own(cx, mixes);

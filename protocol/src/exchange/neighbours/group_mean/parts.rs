@@ -18,11 +18,9 @@ const AGAIN_MAX: u8 = 1;
 pub(super) struct Parts {
     bounds: PullPlan,
     newest: SortedMap<FragmentId, (SliceId, u64)>,
-    /// Fragments that are being encoded, and in which round.
     encoding: SortedMap<FragmentId, Round>,
     /// Parts under way, each with the round of the mean that it is for.
     ledger: SliceLedger<Round>,
-    /// Who waits for which fragment, for means of which rounds.
     waiting: SortedMap<(PeerId, FragmentId), Vec<Round>>,
 }
 
@@ -55,6 +53,8 @@ impl Parts {
             self.encoding.remove(&fragment);
         }
         if let Some(bytes) = bytes {
+            // A mean sums what was published last, so older parameters have no use but pushes under
+            // way.
             let last = self.newest.insert(fragment, (slice, bytes));
             if let Some((old, _)) = last.filter(|(old, _)| *old != slice) {
                 self.ledger.spare(old);
@@ -81,6 +81,7 @@ impl Parts {
         let (slice, bytes) = self.newest.get(&fragment).copied()?;
         let encoding = self.encoding.contains_key(&fragment);
         let fresh = slice.round >= self.bounds.oldest(round);
+        // Newer ones are a moment away: the mean is worth that wait.
         (fresh && (slice.round >= round || !encoding)).then_some((slice, bytes))
     }
 
@@ -107,6 +108,8 @@ impl Parts {
             None => {
                 let rounds = self.waiting.entry((peer, fragment)).or_default();
                 rounds.retain(|waits| *waits != round);
+                // No maker keeps more means, so the oldest question is of one that it has
+                // forgotten.
                 if rounds.len() >= GROUP_MEANS_MAX {
                     rounds.remove(0);
                 }
@@ -128,6 +131,7 @@ impl Parts {
         };
         let newest = self.newest.get(&slice.fragment);
         let newest = newest.is_some_and(|(newest, _)| *newest == slice);
+        // Newer parameters answer better than a second push of older ones.
         if outcome == PushOutcome::Lost && newest && push.again < AGAIN_MAX {
             self.ledger.push_again(cx, &end, push);
             return true;
@@ -140,7 +144,6 @@ impl Parts {
         true
     }
 
-    /// A peer is gone, and waits for no part.
     pub(super) fn gone(&mut self, peer: PeerId) {
         self.waiting.retain(|(waits, _), _| *waits != peer);
     }

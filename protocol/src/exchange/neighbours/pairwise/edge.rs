@@ -207,8 +207,7 @@ impl Edge {
         free
     }
 
-    /// Weight of the exchange under way, whose two halves are here: the smaller of the two shares
-    /// that the ends offer, because both ends know both.
+    /// Weight of a complete exchange: the smaller of the two shares, which both ends know.
     pub(super) fn weight(&self) -> f64 {
         match (self.half, self.awaited()) {
             (Half::Pushed(_, mine), Some(theirs)) => mine.min(theirs.share),

@@ -10,7 +10,6 @@ use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
 use crate::sorted::SortedMap;
 use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceMeta, Tag, Unneeded};
 
-/// One neighbour and one fragment.
 type Key = (FragmentId, PeerId);
 
 /// A half that is being encoded.
@@ -60,11 +59,11 @@ impl Edges {
         of_it.map(|((_, id), edge)| (*id, edge))
     }
 
-    /// Pushes halves again that did not or may not have arrived. Ends a session whose half has not
-    /// arrived for many rounds.
+    /// Pushes halves again that may be lost. Ends a session whose half is lost for long.
     pub(super) fn push_again(&mut self, cx: &mut Context) {
         let mut stuck = Vec::new();
         for ((fragment, peer), edge) in &mut self.all {
+            // A push that is under way may still arrive; a second one would only cost bytes.
             let due = edge.unheard.iter_mut().filter(|sent| !sent.under_way);
             let linked = is_linked(cx, *peer);
             for sent in due.filter(|_| linked) {
@@ -73,6 +72,7 @@ impl Edges {
             }
             let rounds = |sent: &Sent| cx.round.since(sent.slice.round);
             let old = |sent: &Sent| !sent.under_way && rounds(sent) > HISTORY_ROUNDS_MAX as u64;
+            // The other end has answered none of it for long, so it is in no session with this one.
             if !edge.mixing && edge.unheard.iter().any(old) {
                 stuck.push((*fragment, *peer));
             }
@@ -82,8 +82,7 @@ impl Edges {
         }
     }
 
-    /// The two ends of an edge no longer know what the other one holds: the session ends, and a
-    /// later round begins the next.
+    /// The ends no longer know what the other holds: the session ends, and a later one begins.
     pub(super) fn restart(&mut self, cx: &mut Context, key: Key) {
         let Some(edge) = self.all.get_mut(&key) else {
             return;
@@ -127,6 +126,7 @@ impl Edges {
                 // A missing half would leave the replicas of the two ends different for ever. Only
                 // a new session, which begins with the complete parameters, makes them equal again.
                 release(cx, [slice]);
+                // The next session must have a number that the other end has not used.
                 edge.above = edge.above.max(session);
                 if !edge.mixing && !edge.closing {
                     self.restart(cx, key);
@@ -140,6 +140,7 @@ impl Edges {
     pub(super) fn encoded(&mut self, cx: &mut Context, encoded: &Encoded<'_, Begun>) {
         let (slice, begun, bytes) = (encoded.slice, encoded.note, encoded.bytes());
         let edge = self.all.get_mut(&(slice.fragment, begun.peer));
+        // An order of a session that ended meanwhile names a half that no one waits for.
         let edge = edge.filter(|edge| edge.half == Half::Encoding(encoded.order));
         match (edge, bytes) {
             (Some(edge), Some(bytes)) if edge.session == begun.session => {
@@ -169,7 +170,6 @@ impl Edges {
         }
     }
 
-    /// The push of this end's half ended.
     pub(super) fn pushed(&mut self, cx: &mut Context, push: PushEnd) {
         let PushEnd { to, slice, outcome } = push;
         let Some(edge) = self.all.get_mut(&(slice.fragment, to)) else {
@@ -207,8 +207,7 @@ impl Edges {
         }
     }
 
-    /// A link is gone. A complete exchange is mixed all the same, because the other end may have
-    /// mixed it already. Any other half is dropped.
+    /// A link is gone. A complete exchange is mixed, as the other end may have; the rest goes.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         let mut freed = Vec::new();
         for (_, edge) in self.all.iter_mut().filter(|((_, id), _)| *id == peer) {
@@ -252,7 +251,6 @@ impl Edges {
         }
     }
 
-    /// Slices of others that wait.
     pub(super) fn waiting(&self) -> usize {
         self.all.values().map(|edge| edge.theirs.len()).sum()
     }

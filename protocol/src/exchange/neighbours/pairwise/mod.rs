@@ -85,8 +85,7 @@ impl Pairwise {
         }
     }
 
-    /// Pairs: answers to all that others began; where there are none, and no exchange of this peer
-    /// is under way, one that it begins itself.
+    /// Pairs: answers to all that others began, or one of its own if none is under way.
     fn one_or_answers(
         &mut self,
         cx: &mut Context,
@@ -102,6 +101,7 @@ impl Pairwise {
         let edges = self.edges.of(fragment);
         let under_way: Vec<&Edge> = edges.map(|(_, edge)| edge).filter(|e| busy(e)).collect();
         let mut open = under_way.len();
+        // With enough neighbours that stall, a peer that only answers would begin nothing.
         let waits_for_one = under_way.iter().any(|edge| !late(edge));
         let mut chosen = answered;
         if !waits_for_one && chosen.is_empty() {
@@ -273,6 +273,7 @@ impl Rule for Pairwise {
         mix: &mut FragmentMix<()>,
         bad: SliceId,
     ) -> Option<Mixture> {
+        // The other exchanges of this mix are as they were, and are mixed again.
         self.unmixed(cx, mix);
         self.edges.get(mix.fragment, bad.origin)?;
         self.edges.restart(cx, (mix.fragment, bad.origin));

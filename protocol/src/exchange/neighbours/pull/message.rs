@@ -70,7 +70,6 @@ impl PullMessage {
         }
     }
 
-    /// The round that the message is about.
     pub(crate) const fn round(&self) -> Round {
         match self {
             Self::Ask { round }

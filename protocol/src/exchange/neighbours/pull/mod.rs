@@ -138,6 +138,7 @@ impl Pull {
         let others = slowest.unwrap_or(cx.round);
         let behind = others.since(cx.round);
         if self.queues && self.bounds.skip > 0 && behind >= u64::from(self.bounds.skip) {
+            // Behind the slowest, so that an iterate of that round is there at each partner.
             Round(others.0 - 1)
         } else {
             cx.round
@@ -178,6 +179,7 @@ impl Pull {
         };
         for mix in mixes.iter_mut() {
             let answered = mix.own.len() + self.unchanged.len();
+            // One far behind is waited for: leaving it out each time would let it drift away.
             if answered >= enough.max(1) && mix.expected.iter().all(near) {
                 mix.expected.clear();
             }
@@ -294,9 +296,11 @@ impl Rule for Pull {
         if answers.is_some_and(|answers| answers.values().any(|(held, _)| *held == slice)) {
             return Ok(()); // a retry of what is here already
         }
+        // The sender knows the bound, and holds a question that it cannot answer in time.
         if self.queues && slice.round < self.bounds.oldest(round) {
             return broke("an iterate that is older than the bound");
         }
+        // An answer counts for the round that asked, because its weight is that round's.
         let current = round == self.target;
         if current && mixes.came(cx, slice.fragment, from) {
             let weight = self.row.get(&from).copied().unwrap_or(0.0);
@@ -372,6 +376,7 @@ impl Rule for Pull {
         if !std::mem::take(&mut self.asks_again) {
             return None;
         }
+        // One question for all fragments of a partner, so each is asked once.
         let late: SortedSet<PeerId> = mixes.expected().collect();
         for peer in late {
             self.ask_one(cx, peer);
@@ -406,6 +411,8 @@ impl Rule for Pull {
                 self.leave_backup(cx, mixes);
             }
             ExchangeMessage::Pull(PullMessage::Unchanged { round }) if self.queues => {
+                // An answer to an earlier round, or a second one, must not count as one of this
+                // round.
                 if *round == self.target && mixes.expected().any(|peer| peer == from) {
                     self.unchanged.insert(from);
                     mixes.gone(from);

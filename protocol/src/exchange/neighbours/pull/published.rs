@@ -16,7 +16,6 @@ const AGAIN_MAX: u8 = 1;
 /// The question of a peer that waits for the answer.
 #[derive(Clone, Copy, Debug)]
 struct Question {
-    /// The round that it asks for.
     round: Round,
     /// The newest round of which it has mixed an iterate.
     taken: Option<Round>,
@@ -33,7 +32,6 @@ pub(super) struct Published {
     iterates: SortedMap<FragmentId, SortedMap<Round, (SliceId, u64)>>,
     /// Answers under way, each with the asker's round.
     ledger: SliceLedger<Round>,
-    /// The peers that wait for an answer, each with its question.
     waiting: SortedMap<PeerId, Question>,
 }
 
@@ -56,6 +54,7 @@ impl Published {
             // It goes with the last answer that needs it.
             self.ledger.spare(old);
         }
+        // Before the questions: none of them may choose what goes now.
         self.forget_the_oldest(slice);
         self.ledger.release(cx, |_| false);
         for (peer, question) in std::mem::take(&mut self.waiting) {
@@ -97,6 +96,7 @@ impl Published {
 
     /// The iterates that answer a question of a round; `None` where they are yet to be published.
     fn chosen(&self, cx: &Context, round: Round) -> Option<Vec<(SliceId, u64)>> {
+        // An answer is of one round, so it waits until every fragment is published.
         if self.iterates.len() < cx.plan.fragments.len() {
             return None;
         }
@@ -118,7 +118,6 @@ impl Published {
         chosen.filter(|all| all.iter().all(|(slice, _)| slice.round >= oldest))
     }
 
-    /// A peer asks.
     pub(super) fn asked(
         &mut self,
         cx: &mut Context,
@@ -130,11 +129,14 @@ impl Published {
         if under_way == Some(round) {
             return; // it asks once more, and its answer is on the way
         }
+        // One answer at a time to each peer: a slow link must not carry answers to rounds that are
+        // over.
         let chosen = self.chosen(cx, round).filter(|_| under_way.is_none());
         let Some(chosen) = chosen else {
             self.waiting.insert(peer, Question { round, taken });
             return;
         };
+        // It has mixed these: pushing them again would cost bytes and count one iterate twice.
         if chosen.iter().all(|(slice, _)| Some(slice.round) <= taken) {
             cx.send(peer, PullMessage::Unchanged { round });
             return;
@@ -145,8 +147,7 @@ impl Published {
         }
     }
 
-    /// The push of an answer ended. A lost answer is pushed once more while it is kept; after
-    /// that the asker continues without it.
+    /// A push of an answer ended. A lost one is repeated once; then the asker goes on.
     pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let PushEnd { to, slice, outcome } = end;
         let Some(push) = self.ledger.ended(&end) else {
@@ -160,19 +161,18 @@ impl Published {
             return;
         }
         self.ledger.release(cx, |_| false);
+        // Its question waits for all fragments of the answer before.
         let busy = self.ledger.to(to).next().is_some();
         if !busy && let Some(question) = self.waiting.remove(&to) {
             self.asked(cx, to, question.round, question.taken);
         }
     }
 
-    /// A peer is gone, and waits for no answer.
     pub(super) fn gone(&mut self, peer: PeerId) {
         self.waiting.remove(&peer);
     }
 }
 
-/// The header of an answer to a question of this round.
 pub(in crate::exchange::neighbours) fn answer(round: Round, bytes: u64) -> SliceMeta {
     SliceMeta {
         of: 1,

@@ -32,6 +32,7 @@ pub(super) struct Edge {
 impl Edge {
     /// A message arrives: gives the slice that is no longer needed.
     pub(super) fn arrive(&mut self, message: Relayed) -> Option<SliceId> {
+        // Any message shows that it relays, however old it is.
         (self.missed, self.unanswered) = (0, 0);
         let slice = message.slice;
         let held = self.held.as_ref().map(|(held, _)| held);
@@ -107,6 +108,7 @@ impl Edge {
     pub(super) fn take(&mut self, is_parent: bool, round: Round) -> Vec<SliceId> {
         let counts = |m: &&Relayed| m.up || is_parent;
         let mut here = self.waiting.iter().filter(counts);
+        // Where its sender skipped this round, the next one is the nearest to it.
         let this = |m: &&Relayed| m.slice.round >= round && !apart(m.slice.round, round);
         let current = here.clone().find(this);
         let Some(taken) = current.or_else(|| here.next_back()).copied() else {
@@ -142,14 +144,12 @@ impl Edge {
         all.map(|m| m.slice).collect()
     }
 
-    /// Messages that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 }
 
-/// Rounds are too far from each other to say who waits for whom: one of the peers began
-/// earlier, or alone.
+/// Rounds are too far apart to say who waits for whom: one peer began earlier, or alone.
 fn apart(one: Round, other: Round) -> bool {
     one.0.abs_diff(other.0) > ROUNDS_AHEAD_MAX
 }

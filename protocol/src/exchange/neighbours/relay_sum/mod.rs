@@ -82,10 +82,8 @@ pub(super) struct Served {
     unserved: SortedSet<PeerId>,
 }
 
-/// The rule of relayed sums.
 pub(super) struct RelaySum {
     topology: Box<dyn Topology>,
-    /// The tree of this round.
     tree: Option<Tree>,
     edges: SortedMap<(FragmentId, PeerId), Edge>,
     /// Messages whose push is under way.
@@ -118,13 +116,13 @@ impl RelaySum {
         changed
     }
 
-    /// The tree is over other peers: peers that are no longer neighbours have another parent, and
-    /// every neighbour is awaited again.
+    /// The tree has other peers: parents may be others, and every neighbour is awaited again.
     fn part(&mut self, cx: &mut Context) {
         let Some(tree) = &self.tree else {
             return;
         };
         for ((fragment, peer), edge) in &mut self.edges {
+            // Silence was counted for another tree, in which it may have had another parent.
             (edge.missed, edge.unanswered) = (0, 0);
             if !tree.place(*fragment).is_near(*peer) {
                 release(cx, edge.part(cx.round));
@@ -156,8 +154,7 @@ impl RelaySum {
         counted
     }
 
-    /// Begins a fragment's round: what no longer counts is released, and every neighbour gets a
-    /// message.
+    /// Begins a fragment's round: releases old slices, and serves every neighbour.
     fn begin_fragment(
         &mut self,
         cx: &mut Context,
@@ -242,6 +239,7 @@ impl RelaySum {
     /// Orders a message: this peer's parameters and the sums of the other neighbours that count.
     fn make(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, slice: SliceId, to: PeerId) {
         let mut counting = self.counting(slice.fragment);
+        // Its own parameters must not come back to it: they would count twice there.
         counting.retain(|(peer, ..)| *peer != to);
         let passing = Passing {
             to,
@@ -359,6 +357,7 @@ impl Rule for RelaySum {
                 slice: bad, reason, ..
             }) => {
                 cx.accuse(bad.origin, format!("a slice that is bad: {reason}"));
+                // Made again without the bad one; each such try has fewer inputs, so this ends.
                 if self.forget(cx, slice.fragment, *bad) {
                     self.make(cx, mixes, slice, passing.to);
                     return;
@@ -391,6 +390,7 @@ impl Rule for RelaySum {
         let Some(mix) = mixes.get_mut(slice.fragment) else {
             return Ok(());
         };
+        // An old message that comes late must not end the wait for the one of this round.
         if !edge.awaited(mix.round) {
             mixes.came(cx, slice.fragment, from);
         }
@@ -450,6 +450,7 @@ impl Rule for RelaySum {
     fn missed(&mut self, cx: &mut Context, fragment: FragmentId, peer: PeerId) {
         let edge = self.edges.entry((fragment, peer)).or_default();
         edge.missed = edge.missed.saturating_add(1);
+        // One miss costs a round with an older message; a wrong suspicion re-forms the tree.
         if edge.missed >= RELAY_SUM_MISSES_MAX {
             cx.suspect(peer);
         }
@@ -464,7 +465,6 @@ impl Rule for RelaySum {
     }
 }
 
-/// What a relayed slice must be.
 fn check(cx: &Context, arrived: &Arrived) -> Result<Relayed, PeerError> {
     slices::check(cx, arrived)?;
     let (slice, meta) = (arrived.slice, arrived.meta);

@@ -4,7 +4,6 @@ use crate::core::context::Context;
 use crate::exchange::neighbours::ranks::Ranks;
 use crate::{FragmentId, PeerId, SpanningTree, Topology};
 
-/// A neighbour in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Near {
     pub(super) peer: PeerId,
@@ -22,12 +21,10 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The parent, then the children.
     pub(super) fn near(&self) -> impl Iterator<Item = &Near> {
         self.parent.iter().chain(&self.children)
     }
 
-    /// A peer is the parent or a child.
     pub(super) fn is_near(&self, peer: PeerId) -> bool {
         self.near().any(|near| near.peer == peer)
     }
@@ -55,6 +52,7 @@ impl Tree {
         let others = cx.view.greeted().filter(|(_, remote)| remote.ready);
         let members = Ranks::among(cx.me(), others.map(|(id, _)| id));
         let same = old.as_ref().is_some_and(|old| old.members == members);
+        // A shape depends on the number of peers alone, and making one takes time.
         let kept = old.filter(|old| old.members.count() == members.count());
         let shape = kept.map_or_else(
             || SpanningTree::of(topology, members.count()),
@@ -77,7 +75,6 @@ impl Tree {
         (tree, !same)
     }
 
-    /// Where this peer stands in a fragment's tree.
     pub(super) fn place(&self, fragment: FragmentId) -> &Place {
         &self.places[usize::from(fragment.0 % 2)]
     }
