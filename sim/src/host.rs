@@ -11,12 +11,12 @@ use bytes::Bytes;
 use core::time::Duration;
 use murmurate_protocol::{
     Base, Digest, Directives, Done, FetchId, Input, JoinedGroups, Lane, Order, Peer, PeerError,
-    PeerId, Round, SealMemory, SiteFinder, SliceId, SliceMeta, Snapshot, SortedMap, StepBudget,
-    Tag, Time,
+    PeerId, Round, SealMemory, SiteFinder, SliceId, SliceMeta, Snapshot, StepBudget, Tag, Time,
 };
 use murmurate_strategies::executor::Executor;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::MemoryState;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The state from which a crashed machine restarts.
@@ -52,7 +52,8 @@ pub(crate) struct Host {
     pub(crate) forward: Forward,
     /// Where the machines divide data.
     pub(crate) feed: Option<Feed>,
-    heads: SortedMap<SliceId, Head>,
+    /// Hundreds, each of many bytes: an array would move them all the time.
+    heads: BTreeMap<SliceId, Head>,
     /// In which groups the peer was in its round.
     joined: JoinedGroups,
     pub(crate) finder: Option<Box<SiteFinder>>,
@@ -86,7 +87,7 @@ impl Host {
             lanes: [LaneState::default(), LaneState::default()],
             forward: Forward::default(),
             feed: None,
-            heads: SortedMap::new(),
+            heads: BTreeMap::new(),
             joined: JoinedGroups::default(),
             finder: None,
         }

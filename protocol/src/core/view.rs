@@ -26,7 +26,8 @@ fn median(rounds: impl Iterator<Item = Round>) -> Round {
 /// All peers that one peer knows.
 #[derive(Debug, Default)]
 pub struct View {
-    remotes: SortedMap<PeerId, Remote>,
+    /// Boxed: a search reads ids that lie side by side, and a newcomer moves few bytes.
+    remotes: SortedMap<PeerId, Box<Remote>>,
     /// Set if the run has a roll: peers need links with the mates that it gives them.
     rolls: bool,
     mine: Option<PeerRecord>,
@@ -43,12 +44,12 @@ pub struct View {
 impl View {
     /// Every known peer.
     pub fn iter(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
-        self.remotes.iter().map(|(id, remote)| (*id, remote))
+        self.remotes.iter().map(|(id, remote)| (*id, &**remote))
     }
 
     /// One peer.
     pub fn get(&self, peer: PeerId) -> Option<&Remote> {
-        self.remotes.get(&peer)
+        self.remotes.get(&peer).map(Box::as_ref)
     }
 
     /// Peers with a link and a compatible hello that may take part in rounds.
@@ -195,7 +196,7 @@ impl View {
     }
 
     pub(crate) fn get_mut(&mut self, peer: PeerId) -> Option<&mut Remote> {
-        self.remotes.get_mut(&peer)
+        self.remotes.get_mut(&peer).map(Box::as_mut)
     }
 
     /// The entry of a peer, added if there is room: a full view first forgets a peer without a
@@ -294,7 +295,7 @@ impl View {
 
     /// How many peers are being dialled.
     pub(crate) fn dialling(&self, now: Time) -> usize {
-        let waits = |r: &&Remote| {
+        let waits = |r: &&Box<Remote>| {
             let contact = &r.contact;
             !r.linked && contact.dials > 0 && contact.dial_at.is_some_and(|at| at > now)
         };

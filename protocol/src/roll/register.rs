@@ -76,7 +76,9 @@ impl Register {
 
     /// Takes a record into account; true if its peer is a registrar that was not known.
     pub(super) fn meet(&mut self, record: &PeerRecord) -> bool {
-        if record.run != self.run || self.lost.contains_key(&record.peer) {
+        // Most lists name those that are known, and a rank takes a hash.
+        let known = self.registrars.values().any(|known| known.is(record));
+        if known || record.run != self.run || self.lost.contains_key(&record.peer) {
             return false;
         }
         let rank = self.rank(record.peer);
