@@ -17,12 +17,11 @@ use std::rc::Rc;
 impl Swarm<'_> {
     /// Dials a few machines that are up, as a daemon dials the addresses in `join`.
     pub(crate) fn dial_some(&mut self, index: usize) {
-        let up: Vec<usize> = (0..self.slots.len())
+        let mut up: Vec<usize> = (0..self.slots.len())
             .filter(|other| *other != index && self.slots[*other].host.is_some())
             .collect();
         let wanted = self.scenario.network.bootstrap.min(up.len());
         // Partial Fisher-Yates: draws `wanted` machines without repetition.
-        let mut up = up;
         for chosen in 0..wanted {
             let other = chosen + self.setup.below(up.len() - chosen);
             up.swap(chosen, other);
