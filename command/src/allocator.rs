@@ -14,4 +14,6 @@ pub(crate) fn huge_pages(wanted: bool) {
     if rustix::thread::disable_transparent_huge_pages(!wanted).is_err() {
         // On an old kernel or in a sandbox, the only effect is more memory, or more time.
     }
+    #[cfg(not(target_os = "linux"))]
+    let _ = wanted;
 }
