@@ -361,6 +361,9 @@ pub const RECORD_TOPOLOGY_BYTES_MAX: usize = 64;
 /// Bytes of the reason why a record was cut.
 pub const RECORD_REASON_BYTES_MAX: usize = 256;
 
+/// Outputs that the queue keeps room for once it is empty.
+pub const OUTPUTS_KEPT: usize = 16;
+
 /// Outputs that one call of `handle` may leave in the queue before it is taken for a bug: the
 /// decisions of every fragment for every peer that asked for them.
 pub const OUTPUTS_MAX: usize = 4 * FRAGMENTS_MAX * VIEW_PEERS_MAX;

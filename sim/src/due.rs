@@ -2,6 +2,7 @@
 
 use murmurate_protocol::wire::Message;
 use murmurate_protocol::{Directive, Lane};
+use std::rc::Rc;
 
 /// A control message in flight.
 #[derive(Debug)]
@@ -9,7 +10,7 @@ pub(crate) enum Letter {
     /// Encoded as on the wire; the receiver decodes it.
     Frame(Box<[u8]>),
     /// The sender's message and its encoded size. Runs without tensors skip the decoding.
-    Message(Box<Message>, u32),
+    Message(Rc<Message>, u32),
 }
 
 /// An event that is due at some time.

@@ -11,12 +11,12 @@ use bytes::Bytes;
 use core::time::Duration;
 use murmurate_protocol::{
     Base, Digest, Directives, Done, FetchId, Input, JoinedGroups, Lane, Order, Peer, PeerError,
-    PeerId, Round, SealMemory, SiteFinder, SliceId, SliceMeta, Snapshot, SortedMap, StepBudget,
-    Tag, Time,
+    PeerId, Round, SealMemory, SiteFinder, SliceId, SliceMeta, Snapshot, StepBudget, Time,
 };
 use murmurate_strategies::executor::Executor;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::MemoryState;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The state from which a crashed machine restarts.
@@ -52,19 +52,19 @@ pub(crate) struct Host {
     pub(crate) forward: Forward,
     /// Where the machines divide data.
     pub(crate) feed: Option<Feed>,
-    heads: SortedMap<SliceId, Head>,
+    /// Hundreds, each of many bytes: an array would move them all the time.
+    heads: BTreeMap<SliceId, Head>,
     /// In which groups the peer was in its round.
     joined: JoinedGroups,
     pub(crate) finder: Option<Box<SiteFinder>>,
 }
 
-/// Facts of a slice beside its bytes.
-#[derive(Clone, Copy, Debug, Default)]
+/// What came with a slice, or with its order.
+#[derive(Clone, Copy, Debug)]
 struct Head {
-    /// The header of an aggregate that others may fetch.
-    header: Option<SliceMeta>,
-    /// What a pushed slice is.
-    pushed: Option<Tag>,
+    meta: SliceMeta,
+    /// It was pushed to this machine.
+    pushed: bool,
 }
 
 impl core::fmt::Debug for Host {
@@ -86,7 +86,7 @@ impl Host {
             lanes: [LaneState::default(), LaneState::default()],
             forward: Forward::default(),
             feed: None,
-            heads: SortedMap::new(),
+            heads: BTreeMap::new(),
             joined: JoinedGroups::default(),
             finder: None,
         }
@@ -131,26 +131,14 @@ impl Host {
             Worker::Executor(executor) => executor,
             Worker::Timing(timing) => return timing.perform(order, steps, &self.stores),
         };
-        let Order::Train {
-            round,
-            cut,
-            peers,
-            blocks,
-            rules,
-            ..
-        } = order
-        else {
+        if !matches!(order, Order::Train { .. }) {
             return executor.perform(order, &self.stores);
-        };
-        // The number of inner steps follows from virtual time.
-        let order = Order::Train {
-            round: *round,
-            budget: StepBudget::Steps(steps),
-            cut: *cut,
-            peers: peers.clone(),
-            blocks: blocks.clone(),
-            rules: *rules,
-        };
+        }
+        let mut order = order.clone();
+        if let Order::Train { budget, .. } = &mut order {
+            // The number of inner steps follows from virtual time.
+            *budget = StepBudget::Steps(steps);
+        }
         executor.perform(&order, &self.stores)
     }
 
@@ -189,7 +177,7 @@ impl Host {
     /// The bytes of a slice to push. Keeps its header for peers that fetch it.
     pub(crate) fn pushed(&mut self, slice: SliceId, meta: SliceMeta) -> Option<Bytes> {
         if slice.part.is_decided() {
-            self.heads.entry(slice).or_default().header = Some(meta);
+            self.note(slice, meta);
         }
         self.stores.get(&slice)
     }
@@ -200,17 +188,21 @@ impl Host {
         result
     }
 
+    /// Others that fetch a slice get this header.
+    fn note(&mut self, slice: SliceId, meta: SliceMeta) {
+        let pushed = false;
+        let head = self.heads.entry(slice);
+        head.or_insert(Head { meta, pushed }).meta = meta;
+    }
+
     /// A pushed slice is complete. Returns whether it is stored: an earlier one may be here.
     pub(crate) fn arrived(&mut self, slice: SliceId, meta: SliceMeta, bytes: Bytes) -> bool {
-        let head = self.heads.entry(slice).or_default();
-        let here = head.pushed;
-        if here.is_some_and(|here| !self.joined.replaces(&slice, here, meta.tag)) {
+        let here = self.heads.get(&slice).filter(|head| head.pushed);
+        if here.is_some_and(|here| !self.joined.replaces(&slice, here.meta.tag, meta.tag)) {
             return false;
         }
-        head.pushed = Some(meta.tag);
-        if slice.part.is_decided() {
-            head.header = Some(meta);
-        }
+        let pushed = true;
+        self.heads.insert(slice, Head { meta, pushed });
         self.stores.put(slice, bytes);
         true
     }
@@ -219,8 +211,9 @@ impl Host {
     pub(crate) fn donate(&self, what: &FetchId) -> Option<(Option<SliceMeta>, Bytes)> {
         match what {
             FetchId::Slice(slice) => {
-                let head = self.heads.get(slice).copied().unwrap_or_default();
-                Some((head.header, self.stores.get(slice)?))
+                let head = self.heads.get(slice);
+                let head = head.filter(|_| slice.part.is_decided());
+                Some((head.map(|head| head.meta), self.stores.get(slice)?))
             }
             FetchId::State(state) => Some((None, self.stores.pinned(state)?)),
         }
@@ -230,7 +223,7 @@ impl Host {
         match what {
             FetchId::Slice(slice) => {
                 if let Some(meta) = meta {
-                    self.heads.entry(*slice).or_default().header = Some(meta);
+                    self.note(*slice, meta);
                 }
                 self.stores.put(*slice, bytes);
             }

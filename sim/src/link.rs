@@ -12,16 +12,16 @@ use crate::sign;
 use crate::swarm::Swarm;
 use murmurate_protocol::wire::{self, Message, PeerRecord, WireError};
 use murmurate_protocol::{Directive, Input, PeerId};
+use std::rc::Rc;
 
 impl Swarm<'_> {
     /// Dials a few machines that are up, as a daemon dials the addresses in `join`.
     pub(crate) fn dial_some(&mut self, index: usize) {
-        let up: Vec<usize> = (0..self.slots.len())
+        let mut up: Vec<usize> = (0..self.slots.len())
             .filter(|other| *other != index && self.slots[*other].host.is_some())
             .collect();
         let wanted = self.scenario.network.bootstrap.min(up.len());
         // Partial Fisher-Yates: draws `wanted` machines without repetition.
-        let mut up = up;
         for chosen in 0..wanted {
             let other = chosen + self.setup.below(up.len() - chosen);
             up.swap(chosen, other);
@@ -134,7 +134,9 @@ impl Swarm<'_> {
         self.net.bring_down(host, other);
         self.break_links_through(host);
         self.break_links_through(other);
-        self.pushes_of_dead_link(host, other)?;
+        for input in self.pushes_over(host, other) {
+            self.feed(host, input)?;
+        }
         self.forget_site(host, other);
         self.feed(host, Input::LinkDown(self.slots[other].id))
     }
@@ -165,7 +167,8 @@ impl Swarm<'_> {
         };
         self.queue.push(at, due);
         // The peer's pushes over the link end with it.
-        self.pushes_of_closed_link(index, other);
+        let ends = self.pushes_over(index, other);
+        self.inputs.extend(ends);
     }
 
     /// Sends a control message, if the link is up and the network does not lose it.
@@ -222,7 +225,7 @@ impl Swarm<'_> {
                 // The trace hashed its contents when it was sent.
                 let input = Input::Received {
                     from,
-                    message: *message,
+                    message: Rc::unwrap_or_clone(message),
                 };
                 return self.feed_message(to, input, &bytes.to_le_bytes());
             }

@@ -4,7 +4,7 @@
 //! `link.rs` and `transfer.rs` handle events between machines, `work.rs` the work of one machine,
 //! and `fault/` the faults.
 
-use crate::due::{Due, Letter};
+use crate::due::Due;
 use crate::error::SimError;
 use crate::fault::{Forger, RandomCrashes, Speaker, When};
 use crate::flight::{Fetches, Transfer};
@@ -19,9 +19,9 @@ use crate::samples::Samples;
 use crate::scenario::Scenario;
 use crate::speed;
 use crate::speed::Drift;
-use crate::trace::{Trace, of_output};
+use crate::trace::Trace;
 use core::time::Duration;
-use murmurate_protocol::wire::{self, Message};
+use murmurate_protocol::wire::Message;
 use murmurate_protocol::{
     Directives, Event, Input, Output, PeerId, Phase, Round, SealMemory, SortedSet, Time,
 };
@@ -401,36 +401,24 @@ impl Swarm<'_> {
     }
 
     fn tell(&mut self, index: usize, to: PeerId, message: Message) {
-        let timing = self.scenario.is_timing_only();
-        // Without tensors the trace holds the lengths of messages: a large swarm would spend most of
-        // its time on bytes that are read by none.
-        let (bytes, traced) = if timing {
-            let bytes = wire::frame_bytes(&message);
-            (bytes, (bytes as u64).to_le_bytes().to_vec())
-        } else {
-            let frame = wire::encode(&message);
-            (frame.len(), frame)
-        };
-        let output = Output::Send { to, message };
-        self.trace.output(self.now, index, &output, Some(&traced));
-        let name = of_output(&output).0;
-        let letter = match output {
-            Output::Send { message, .. } if timing => {
-                Letter::Message(Box::new(message), bytes as u32)
-            }
-            _ => Letter::Frame(traced.into_boxed_slice()),
-        };
+        let name = message.name();
+        let (letter, bytes) = self.trace.sent(self.now, index, to, message);
         self.send(index, to, (name, bytes), letter);
     }
 
     fn perform(&mut self, index: usize, output: Output) -> Result<(), SimError> {
         if let Output::Send { to, message } = output {
+            // Most machines sign nothing and do not lie.
+            if self.slots[index].lying.is_none() && !message.is_signed() {
+                self.tell(index, to, message);
+                return Ok(());
+            }
             for (to, message) in self.speaker(index).says(to, message) {
                 self.tell(index, to, message);
             }
             return Ok(());
         }
-        self.trace.output(self.now, index, &output, None);
+        self.trace.output(self.now, index, &output);
         match output {
             Output::Push {
                 to,

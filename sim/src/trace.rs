@@ -5,10 +5,13 @@
 //! messages of the same lengths, and inputs and outputs with the same names at the same times. Events for people
 //! are not part of the trace, because they never affect a decision.
 
+use crate::due::Letter;
+use murmurate_protocol::wire::Message;
 use murmurate_protocol::{Digest, Input, Output, PeerId, Time, wire};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::io::{Error, Write};
+use std::rc::Rc;
 
 /// Bytes to collect before hashing. Long inputs hash several times faster.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -34,6 +37,8 @@ pub(crate) struct Trace<'a> {
     /// Set to hash inputs and outputs completely, and not only their names, times and peers.
     whole: bool,
     lines: Lines<'a>,
+    /// What a machine said last, with the length of its frame: it says most things to many.
+    said: Option<(Rc<Message>, u32)>,
 }
 
 impl<'a> Trace<'a> {
@@ -45,6 +50,7 @@ impl<'a> Trace<'a> {
             batch: Vec::with_capacity(2 * BATCH_BYTES),
             last: VecDeque::with_capacity(LAST_LINES),
             lines: Lines::new(json),
+            said: None,
         }
     }
 
@@ -61,20 +67,58 @@ impl<'a> Trace<'a> {
         self.lines.input(at, peer, input);
     }
 
-    /// Notes an output of a peer. `frame` is the encoding of a sent message, or its length.
-    pub(crate) fn output(&mut self, at: Time, peer: usize, output: &Output, frame: Option<&[u8]>) {
+    /// Notes an output of a peer other than a message.
+    pub(crate) fn output(&mut self, at: Time, peer: usize, output: &Output) {
         self.lines.output(at, peer, output);
         if matches!(output, Output::Emit(_)) {
             return;
         }
         let (what, other) = of_output(output);
         self.line(b'>', at, peer, what, other);
-        match frame {
-            Some(frame) => self.batch.extend_from_slice(frame),
-            None if self.whole => self.batch.extend_from_slice(&wire::encode_value(output)),
-            None => {}
+        if self.whole {
+            self.batch.extend_from_slice(&wire::encode_value(output));
         }
         self.flush_full();
+    }
+
+    /// Notes a message that a peer sends. Returns it as it travels, with the length of its frame. Without tensors the
+    /// trace holds the lengths of messages: a large swarm would spend most of its time on bytes that are read by none.
+    pub(crate) fn sent(
+        &mut self,
+        at: Time,
+        peer: usize,
+        to: PeerId,
+        message: Message,
+    ) -> (Letter, usize) {
+        let sent = format_args!("Send {{ to: {to:?}, message: {message:?} }}");
+        self.lines.line(at, peer, "out", &sent);
+        self.line(b'>', at, peer, message.name(), Some(to));
+        let (letter, bytes) = if self.whole {
+            let frame = wire::encode(&message);
+            self.batch.extend_from_slice(&frame);
+            let bytes = frame.len();
+            (Letter::Frame(frame.into_boxed_slice()), bytes)
+        } else {
+            let (message, bytes) = self.shared(message);
+            self.batch
+                .extend_from_slice(&u64::from(bytes).to_le_bytes());
+            (Letter::Message(message, bytes), bytes as usize)
+        };
+        self.flush_full();
+        (letter, bytes)
+    }
+
+    /// A message with the length of its frame. One that equals the last one is the same.
+    fn shared(&mut self, message: Message) -> (Rc<Message>, u32) {
+        // Lists of records are long, and each receiver would copy them.
+        let short = !matches!(message, Message::Founding(_));
+        if let Some((said, bytes)) = self.said.as_ref().filter(|(m, _)| short && **m == message) {
+            return (said.clone(), *bytes);
+        }
+        let bytes = wire::frame_bytes(&message) as u32;
+        let message = Rc::new(message);
+        self.said = short.then(|| (message.clone(), bytes));
+        (message, bytes)
     }
 
     /// The current hash.

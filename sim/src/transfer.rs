@@ -284,36 +284,15 @@ impl Swarm<'_> {
         }
     }
 
-    /// Handles a dead link of the sender, which cannot know the fate of its pushes.
-    pub(crate) fn pushes_of_dead_link(
-        &mut self,
-        index: usize,
-        other: usize,
-    ) -> Result<(), SimError> {
-        for slice in self.close_pushes(index, |transfer| transfer.to == other) {
-            let outcome = PushOutcome::Unknown;
-            self.feed(
-                index,
-                Input::Pushed {
-                    to: self.slots[other].id,
-                    slice,
-                    outcome,
-                },
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Handles a link that the sender closed.
-    pub(crate) fn pushes_of_closed_link(&mut self, index: usize, other: usize) {
-        for slice in self.close_pushes(index, |transfer| transfer.to == other) {
-            let outcome = PushOutcome::Unknown;
-            self.answer_now(Input::Pushed {
-                to: self.slots[other].id,
-                slice,
-                outcome,
-            });
-        }
+    /// Ends a sender's pushes over a link that is gone. It cannot know their fate, and hears that.
+    pub(crate) fn pushes_over(&mut self, index: usize, other: usize) -> Vec<Input> {
+        let to = self.slots[other].id;
+        let closed = self.close_pushes(index, |transfer| transfer.to == other);
+        let outcome = PushOutcome::Unknown;
+        let closed = closed.into_iter();
+        closed
+            .map(|slice| Input::Pushed { to, slice, outcome })
+            .collect()
     }
 
     /// Ends open pushes, including their flows.

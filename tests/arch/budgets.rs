@@ -47,7 +47,14 @@ const MODES: [(&str, &[&str], usize); 7] = [
     ("pipeline", &["pipeline", "Pipeline"], 7),
     (
         "grid",
-        &["in_column", "ColumnShard", "GridColumn", "mates", "Grid", "GridMessage"],
+        &[
+            "in_column",
+            "ColumnShard",
+            "GridColumn",
+            "mates",
+            "Grid",
+            "GridMessage",
+        ],
         22,
     ),
 ];

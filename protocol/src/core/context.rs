@@ -13,7 +13,7 @@ use crate::core::held::{Data, Directed, Rolls, ThisLife, joint};
 use crate::core::sends::{SendTurn, Sends, Waiting};
 use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
-use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX, REST_ROUNDS};
+use crate::limits::{ACCUSED_MAX, OUTPUTS_KEPT, OUTPUTS_MAX, REST_ROUNDS};
 use crate::schedule::AgreedLinks;
 use crate::sorted::SortedMap;
 use crate::wire::Message;
@@ -235,7 +235,12 @@ impl Context {
     }
 
     pub(crate) fn take(&mut self) -> Option<Output> {
-        self.outbox.outputs.pop_front()
+        let outputs = &mut self.outbox.outputs;
+        if outputs.is_empty() {
+            // A peer of a large swarm speaks to hundreds now and then.
+            outputs.shrink_to(OUTPUTS_KEPT);
+        }
+        outputs.pop_front()
     }
 
     pub(crate) fn send(&mut self, to: PeerId, message: impl Into<Message>) {

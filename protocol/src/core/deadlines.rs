@@ -32,6 +32,8 @@ struct Samples {
     in_time: i8,
     /// Something was measured since nothing was known.
     measured: bool,
+    /// Median + k x MAD; `None` while there are too few. It is asked for more often than it changes.
+    estimate: Option<Duration>,
 }
 
 impl Samples {
@@ -41,32 +43,28 @@ impl Samples {
         }
         let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
         self.last.push_back(nanos);
+        self.estimate = (self.last.len() >= SAMPLES_MIN).then(|| {
+            let median = self.median(|nanos| nanos);
+            let of = median.as_nanos() as u64;
+            let deviation = self.median(|nanos| nanos.abs_diff(of));
+            // One that always takes the same time would have no margin, and the first delay is a miss.
+            median + deviation.max(median / LEAST_DEVIATION) * DEVIATIONS
+        });
     }
 
-    fn durations(&self) -> impl Iterator<Item = Duration> {
-        self.last.iter().map(|nanos| Duration::from_nanos(*nanos))
-    }
-
-    /// Median + k x MAD; `None` while there are too few.
-    fn estimate(&self) -> Option<Duration> {
-        if self.last.len() < SAMPLES_MIN {
-            return None;
-        }
-        let median = median(self.durations().collect());
-        let mad = median_of_deviations(self.durations(), median);
-        // One that always takes the same time would have no margin, and the first delay is a miss.
-        let mad = mad.max(median / LEAST_DEVIATION);
-        Some(median + mad * DEVIATIONS)
+    /// The median of what this makes of the samples.
+    fn median(&self, of: impl Fn(u64) -> u64) -> Duration {
+        let mut values = [0; DEADLINE_SAMPLES_MAX];
+        let values = &mut values[..self.last.len()];
+        let last = values.iter_mut().zip(&self.last);
+        last.for_each(|(value, nanos)| *value = of(*nanos));
+        Duration::from_nanos(*values.select_nth_unstable(values.len() / 2).1)
     }
 }
 
 fn median(mut values: Vec<Duration>) -> Duration {
     let middle = values.len() / 2;
     *values.select_nth_unstable(middle).1
-}
-
-fn median_of_deviations(values: impl Iterator<Item = Duration>, center: Duration) -> Duration {
-    median(values.map(|v| v.abs_diff(center)).collect())
 }
 
 /// The measured waits for every peer, and the deadlines that follow.
@@ -90,16 +88,18 @@ impl Deadlines {
 
     /// Notes how long this peer waited for another one.
     pub(crate) fn record(&mut self, wait: Wait, peer: PeerId, waited: Duration) {
-        let known = self.samples.contains_key(&(wait, peer));
+        let allowed = self.samples.get(&(wait, peer)).map(|s| s.estimate);
         // Identities cost nothing: without a bound, passing peers could fill the memory.
-        if known || self.samples.len() < DEADLINES_MAX {
-            // By what was allowed before this wait, which it is about to change.
-            let in_time = waited <= self.allow(wait, [peer]);
-            let samples = self.samples.entry((wait, peer)).or_default();
-            samples.add(waited);
-            samples.measured = true;
-            samples.in_time = (samples.in_time + i8::from(in_time)).min(IN_TIME_MAX);
+        if allowed.is_none() && self.samples.len() >= DEADLINES_MAX {
+            return;
         }
+        let allowed = allowed.flatten();
+        let allowed = allowed.unwrap_or_else(|| self.of_unmeasured(wait));
+        let in_time = waited <= allowed.clamp(self.plan.floor, self.plan.ceiling);
+        let samples = self.samples.entry((wait, peer)).or_default();
+        samples.add(waited);
+        samples.measured = true;
+        samples.in_time = (samples.in_time + i8::from(in_time)).min(IN_TIME_MAX);
     }
 
     /// A wait for a peer ended in vain. Unless other waits for it were in time, so that something was lost,
@@ -129,7 +129,7 @@ impl Deadlines {
         let slowest = peers
             .into_iter()
             .map(|peer| {
-                let known = self.samples.get(&(wait, peer)).and_then(Samples::estimate);
+                let known = self.samples.get(&(wait, peer)).and_then(|s| s.estimate);
                 known.unwrap_or_else(|| self.of_unmeasured(wait))
             })
             .max();
@@ -151,7 +151,7 @@ impl Deadlines {
         let known: Vec<Duration> = match wait {
             Wait::Partners => self
                 .of_measured(wait)
-                .filter_map(Samples::estimate)
+                .filter_map(|samples| samples.estimate)
                 .collect(),
             _ => Vec::new(),
         };
@@ -172,7 +172,7 @@ impl Deadlines {
         hops: u32,
     ) -> Duration {
         let peers = peers.into_iter();
-        let known = peers.filter_map(|peer| self.samples.get(&(wait, peer))?.estimate());
+        let known = peers.filter_map(|peer| self.samples.get(&(wait, peer))?.estimate);
         let slowest = known.max();
         slowest
             .unwrap_or(self.plan.initial.saturating_mul(hops))
@@ -200,7 +200,7 @@ impl Deadlines {
         let usual = if last.last.len() < SAMPLES_MIN {
             self.plan.initial
         } else {
-            median(last.durations().collect()) * GRACE_MEDIANS
+            last.median(|nanos| nanos) * GRACE_MEDIANS
         };
         usual.clamp(self.plan.floor, self.plan.ceiling)
     }

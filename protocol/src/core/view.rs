@@ -26,7 +26,8 @@ fn median(rounds: impl Iterator<Item = Round>) -> Round {
 /// All peers that one peer knows.
 #[derive(Debug, Default)]
 pub struct View {
-    remotes: SortedMap<PeerId, Remote>,
+    /// Boxed: a search reads ids that lie side by side, and a newcomer moves few bytes.
+    remotes: SortedMap<PeerId, Box<Remote>>,
     /// Set if the run has a roll: peers need links with the mates that it gives them.
     rolls: bool,
     mine: Option<PeerRecord>,
@@ -43,12 +44,12 @@ pub struct View {
 impl View {
     /// Every known peer.
     pub fn iter(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
-        self.remotes.iter().map(|(id, remote)| (*id, remote))
+        self.remotes.iter().map(|(id, remote)| (*id, &**remote))
     }
 
     /// One peer.
     pub fn get(&self, peer: PeerId) -> Option<&Remote> {
-        self.remotes.get(&peer)
+        self.remotes.near(&peer).map(Box::as_ref)
     }
 
     /// Peers with a link and a compatible hello that may take part in rounds.
@@ -194,7 +195,7 @@ impl View {
     }
 
     pub(crate) fn get_mut(&mut self, peer: PeerId) -> Option<&mut Remote> {
-        self.remotes.get_mut(&peer)
+        self.remotes.near_mut(&peer).map(Box::as_mut)
     }
 
     /// The entry of a peer. A full view first forgets a peer without a link.
@@ -218,13 +219,8 @@ impl View {
 
     /// Marks a peer suspected; true when it was not.
     pub(crate) fn suspect(&mut self, peer: PeerId) -> bool {
-        match self.remotes.get_mut(&peer) {
-            Some(remote) if !remote.suspected => {
-                remote.suspected = true;
-                true
-            }
-            _ => false,
-        }
+        let remote = self.get_mut(peer);
+        remote.is_some_and(|remote| !std::mem::replace(&mut remote.suspected, true))
     }
 
     /// This peer's own record.
@@ -250,11 +246,8 @@ impl View {
         let Some(remote) = self.entry(record.peer) else {
             return false;
         };
-        let news = remote
-            .contact
-            .record
-            .as_ref()
-            .is_none_or(|old| record.sequence > old.sequence);
+        let old = remote.record();
+        let news = old.is_none_or(|old| record.sequence > old.sequence);
         if news {
             // A newer record may have other addresses, so earlier failures say nothing.
             remote.contact.dials = 0;
@@ -266,25 +259,15 @@ impl View {
 
     /// Records that are still believed, own first.
     pub(crate) fn records(&self, now: Time) -> impl Iterator<Item = &PeerRecord> {
-        let others = self
-            .remotes
-            .values()
-            .filter_map(|r| r.contact.record.as_ref());
-        self.mine
-            .iter()
-            .chain(others)
-            .filter(move |r| r.expires > now)
+        let others = self.remotes.values().filter_map(|r| r.record());
+        let all = self.mine.iter().chain(others);
+        all.filter(move |r| r.expires > now)
     }
 
     /// Forgets records that have expired and peers of whom nothing is left.
     pub(crate) fn expire(&mut self, now: Time) {
         self.remotes.retain(|_, remote| {
-            if remote
-                .contact
-                .record
-                .as_ref()
-                .is_some_and(|r| r.expires <= now)
-            {
+            if remote.record().is_some_and(|r| r.expires <= now) {
                 remote.contact.record = None;
             }
             remote.linked || remote.banned || remote.contact.record.is_some()
@@ -292,11 +275,11 @@ impl View {
     }
 
     pub(crate) fn dialling(&self, now: Time) -> usize {
-        let waits = |r: &&Remote| {
+        let waits = |r: &Remote| {
             let contact = &r.contact;
             !r.linked && contact.dials > 0 && contact.dial_at.is_some_and(|at| at > now)
         };
-        self.remotes.values().filter(waits).count()
+        self.iter().filter(|(_, r)| waits(r)).count()
     }
 
     /// Peers that should be dialled now, with their records; each dial waits twice as long.
@@ -306,17 +289,15 @@ impl View {
     }
 
     pub(crate) fn due(&self, now: Time) -> Vec<PeerId> {
-        let unlinked = self
-            .remotes
-            .iter()
-            .filter(|(_, r)| !r.linked && !r.banned && r.contact.record.is_some());
+        let known = self.iter().filter(|(_, r)| r.record().is_some());
+        let unlinked = known.filter(|(_, r)| !r.linked && !r.banned);
         // One that a split cut off may come back at any time.
         let open = unlinked.filter(|(id, r)| {
-            let missing = self.split.misses(**id) && r.contact.dials != DIALS_REFUSED;
+            let missing = self.split.misses(*id) && r.contact.dials != DIALS_REFUSED;
             missing || r.contact.dials < DIAL_ATTEMPTS_MAX
         });
         let due = open.filter(|(_, r)| r.contact.dial_at.is_some_and(|at| at <= now));
-        due.map(|(peer, _)| *peer).collect()
+        due.map(|(peer, _)| peer).collect()
     }
 
     /// Notes that a peer is dialled now; the next dial waits twice as long. Gives back its record.

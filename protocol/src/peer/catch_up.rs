@@ -380,12 +380,8 @@ impl Peer {
     fn caught_up(&mut self, replayed: u32) {
         // Each replay takes time in which the others decide more rounds, so it ends only when no
         // peer that helps is ahead.
-        let least = self
-            .cx
-            .view
-            .live()
-            .map(|(id, _)| self.helpers.in_vain(id))
-            .min();
+        let live = self.cx.view.live();
+        let least = live.map(|(id, _)| self.helpers.in_vain(id)).min();
         // A peer that claims to be ahead and never helps would keep this one here for ever.
         let helps = |id: PeerId| Some(self.helpers.in_vain(id)) == least;
         let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);

@@ -637,10 +637,8 @@ impl Peer {
 
     /// Another peer has no part in rounds.
     pub(super) fn only_observes(&self, peer: PeerId) -> bool {
-        self.cx
-            .view
-            .get(peer)
-            .is_some_and(|remote| remote.contact.observes)
+        let remote = self.cx.view.get(peer);
+        remote.is_some_and(|remote| remote.contact.observes)
     }
 
     /// In `Join`, with nothing under way: takes over what the others have decided, if they have.

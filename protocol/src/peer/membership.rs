@@ -24,17 +24,13 @@ use rand_core::Rng;
 impl Peer {
     pub(super) fn link_up(&mut self, peer: PeerId) {
         let Some(remote) = self.cx.view.entry(peer) else {
-            self.cx.put(Output::Disconnect {
-                peer,
-                reason: Reason::Full,
-            });
+            let reason = Reason::Full;
+            self.cx.put(Output::Disconnect { peer, reason });
             return;
         };
         if remote.banned {
-            self.cx.put(Output::Disconnect {
-                peer,
-                reason: Reason::Misbehaved,
-            });
+            let reason = Reason::Misbehaved;
+            self.cx.put(Output::Disconnect { peer, reason });
             return;
         }
         remote.linked = true;
@@ -255,11 +251,8 @@ impl Peer {
         self.cx.timers.set(Timer::Alive, now + ALIVE_EVERY);
         self.cx.view.expire(now);
         self.tell_alive();
-        let silent = self
-            .cx
-            .view
-            .iter()
-            .filter(|(_, r)| r.linked && !r.greeted && !r.banned && !r.contact.spared);
+        let linked = self.cx.view.iter().filter(|(_, r)| r.linked);
+        let silent = linked.filter(|(_, r)| !r.greeted && !r.banned && !r.contact.spared);
         let silent: Vec<PeerId> = silent.map(|(id, _)| id).collect();
         // Without a hello from the other end, this peer's own may have been lost.
         silent.into_iter().for_each(|peer| self.send_hello(peer));
@@ -297,11 +290,8 @@ impl Peer {
         } else {
             start % all.len()
         };
-        let window = all
-            .iter()
-            .cycle()
-            .skip(first)
-            .take(all.len().min(RECORDS_PER_MESSAGE_MAX));
+        let count = all.len().min(RECORDS_PER_MESSAGE_MAX);
+        let window = all.iter().cycle().skip(first).take(count);
         let mut room = RECORDS_BYTES_MAX;
         let fits = |r: &&&PeerRecord| {
             let bytes = r.wire_bytes();
@@ -309,11 +299,8 @@ impl Peer {
             room -= if fits { bytes } else { 0 };
             fits
         };
-        let records = window
-            .filter(|r| r.peer != to)
-            .filter(fits)
-            .map(|r| (*r).clone())
-            .collect();
+        let window = window.filter(|r| r.peer != to).filter(fits);
+        let records = window.map(|r| (*r).clone()).collect();
         self.cx.send(to, MembershipMessage::Records(records));
     }
 
@@ -375,10 +362,8 @@ impl Peer {
         self.begin_founding(&record);
         self.cx.view.set_mine(record);
         let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
-        peers
-            .into_iter()
-            .take(ACTIVE_LINKS_MAX)
-            .for_each(|peer| self.send_records(peer));
+        let some = peers.into_iter().take(ACTIVE_LINKS_MAX);
+        some.for_each(|peer| self.send_records(peer));
     }
 
     /// Dials known peers without a link until there are enough: all of them while the view is
@@ -560,13 +545,8 @@ impl Peer {
 
     /// This peer takes part in no round, because it has no place in the roll.
     fn is_outside(&self) -> bool {
-        let place = self
-            .cx
-            .rolls
-            .roll
-            .as_ref()
-            .and_then(|roll| roll.place_of(self.cx.me()));
-        self.has_rolls() && place.is_none()
+        let roll = self.cx.rolls.roll.as_ref();
+        self.has_rolls() && roll.and_then(|roll| roll.place_of(self.cx.me())).is_none()
     }
 
     /// Dials mates without a link. Of two, the one with the lower id dials first.
@@ -856,19 +836,14 @@ impl Peer {
             self.founding = None;
             return;
         }
-        let under_way = self
-            .cx
-            .view
-            .live()
-            .any(|(_, remote)| remote.round > Round(0));
+        let view = &self.cx.view;
+        let under_way = view.live().any(|(_, remote)| remote.round > Round(0));
         // Once this peer has its roll no neighbour need be told of registrars, and it has hundreds.
         let founds = self.cx.rolls.roll.is_none();
         let linked = self.cx.view.greeted().map(|(peer, _)| peer);
         let linked: Vec<PeerId> = linked.filter(|_| founds).collect();
-        let linked: Vec<PeerRecord> = linked
-            .into_iter()
-            .map(|peer| self.record_of(peer))
-            .collect();
+        let linked = linked.into_iter().map(|peer| self.record_of(peer));
+        let linked: Vec<PeerRecord> = linked.collect();
         if let Some(founding) = &mut self.founding {
             self.cx
                 .timers

@@ -75,8 +75,10 @@ impl Register {
 
     /// Takes a record into account; true if its peer is a registrar that was not known.
     pub(super) fn meet(&mut self, record: &PeerRecord) -> bool {
+        // Most lists name those that are known, and a rank takes a hash.
+        let known = self.registrars.values().any(|known| known.is(record));
         // Others may still name one that could not be reached.
-        if record.run != self.run || self.lost.contains_key(&record.peer) {
+        if known || record.run != self.run || self.lost.contains_key(&record.peer) {
             return false;
         }
         let rank = self.rank(record.peer);

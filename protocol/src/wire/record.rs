@@ -79,8 +79,7 @@ impl Serialize for PeerRecord {
         fields.serialize_element(&self.run)?;
         fields.serialize_element(&(self.sequence & !LOCATED | flag))?;
         fields.serialize_element(&self.expires)?;
-        let addresses: Vec<_> = self.addresses.iter().map(RawBytes).collect();
-        fields.serialize_element(&addresses)?;
+        fields.serialize_element(&Addresses(&self.addresses))?;
         fields.serialize_element(&RawBytes(&self.signature))?;
         if located {
             fields.serialize_element(&self.locality)?;
@@ -139,7 +138,21 @@ impl<'de> Visitor<'de> for Fields {
     }
 }
 
+/// Addresses, one after the other.
+struct Addresses<'a>(&'a [Vec<u8>]);
+
+impl Serialize for Addresses<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(RawBytes))
+    }
+}
+
 impl PeerRecord {
+    /// A copy that shares its contents with this one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The bytes that the signature is over: everything but the signature itself.
     pub fn signed_bytes(&self) -> Vec<u8> {
         let unsigned = RecordFields {

@@ -74,8 +74,6 @@ struct Flow {
     /// Flows with a lower number go first.
     priority: u8,
     serial: u32,
-    /// The scheduled appointment.
-    due: Time,
     alive: bool,
 }
 
@@ -132,6 +130,8 @@ impl Link {
 pub(crate) struct Flows {
     links: Vec<Link>,
     flows: Vec<Flow>,
+    /// The scheduled appointments of the flows: each end of one looks at those of hundreds.
+    dues: Vec<Time>,
     free: Vec<u32>,
     appointments: Vec<Appointment>,
     /// Links on which flows have started at this instant.
@@ -175,23 +175,7 @@ impl Flows {
             most,
             priority,
         } = demand;
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.flows.push(Flow {
-                owner,
-                path,
-                left: 0.0,
-                since: now,
-                rate: 0.0,
-                most,
-                priority,
-                serial: 0,
-                due: Time::ZERO,
-                alive: false,
-            });
-            (self.flows.len() - 1) as u32
-        });
-        let flow = &mut self.flows[number as usize];
-        *flow = Flow {
+        let mut flow = Flow {
             owner,
             path,
             left: bytes,
@@ -199,10 +183,18 @@ impl Flows {
             rate: 0.0,
             most,
             priority,
-            serial: flow.serial.wrapping_add(1),
-            due: Time::from_nanos(u64::MAX),
+            serial: 0,
             alive: true,
         };
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.flows.push(flow);
+            self.dues.push(Time::NEVER);
+            (self.flows.len() - 1) as u32
+        });
+        let place = &mut self.flows[number as usize];
+        flow.serial = place.serial.wrapping_add(1);
+        *place = flow;
+        self.dues[number as usize] = Time::NEVER;
         for link in path.links() {
             let id = *link;
             let link = &mut self.links[id as usize];
@@ -248,7 +240,7 @@ impl Flows {
         if !flow.alive || flow.serial != serial {
             return None;
         }
-        flow.due = Time::from_nanos(u64::MAX);
+        self.dues[number as usize] = Time::NEVER;
         self.set_rate(now, number);
         let flow = &self.flows[number as usize];
         if flow.left > 0.0 {
@@ -288,7 +280,7 @@ impl Flows {
         for link in links {
             for at in 0..self.links[*link as usize].flows.len() {
                 let flow = self.links[*link as usize].flows[at];
-                if self.flows[flow as usize].due != now {
+                if self.dues[flow as usize] != now {
                     self.set_rate(now, flow);
                 }
             }
@@ -314,8 +306,8 @@ impl Flows {
         let nanos = (seconds.min(1e10) * 1e9).ceil() as u64;
         let at = Time::from_nanos(now.as_nanos().saturating_add(nanos));
         // An appointment that is too early is moved when it is due.
-        if at < flow.due {
-            flow.due = at;
+        if at < self.dues[number as usize] {
+            self.dues[number as usize] = at;
             flow.serial = flow.serial.wrapping_add(1);
             let serial = flow.serial;
             self.appointments.push(Appointment {

@@ -27,7 +27,7 @@ struct View {
     /// Increases whenever the link comes up. Data of an earlier connection is not delivered.
     connection: u32,
     life: u32,
-    /// Arrival of the last control message to this machine. Control messages keep their order.
+    /// Arrival of the last control message from this machine. Control messages keep their order.
     last_arrival: Time,
     /// When this machine last sent a bulk transfer over this connection.
     last_bulk: Option<Time>,
@@ -238,14 +238,14 @@ impl Network {
         while self.random.chance(self.packet_loss) {
             arrival = arrival + self.fixed(from, to) * 3;
         }
-        let last = &mut self.view_mut(to, from).last_arrival;
+        let last = &mut self.view_mut(from, to).last_arrival;
         *last = arrival.max(*last);
         Some(*last)
     }
 
     /// Delays later messages from `from` to `to` until `at`.
     pub(crate) fn hold_back(&mut self, from: usize, to: usize, at: Time) {
-        let last = &mut self.view_mut(to, from).last_arrival;
+        let last = &mut self.view_mut(from, to).last_arrival;
         *last = at.max(*last);
     }
 

@@ -70,11 +70,8 @@ impl GridPart {
             contributors: rows,
             digest,
         };
-        let counted = self
-            .row
-            .served
-            .contains(&cx.me())
-            .then(|| in_it(cx.me(), self));
+        let served = self.row.served.contains(&cx.me());
+        let counted = served.then(|| in_it(cx.me(), self));
         let result = ColumnResult { version, counted };
         self.results.columns.entry(mine).or_insert(result);
         for peer in self.others() {
@@ -141,11 +138,8 @@ impl GridPart {
         if self.over() || self.weight.is_none() || !self.is_complete() {
             return;
         }
-        if self
-            .tasks
-            .values()
-            .any(|task| matches!(task, Task::Share(_)))
-        {
+        let shares = |task: &Task| matches!(task, Task::Share(_));
+        if self.tasks.values().any(shares) {
             return;
         }
         for wait in [Wait::Group, Wait::Results] {

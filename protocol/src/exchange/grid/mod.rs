@@ -396,12 +396,8 @@ impl GridExchange {
             }
         }
         for record in change.join {
-            if self
-                .reported
-                .join
-                .iter()
-                .all(|known| known.peer != record.peer)
-            {
+            let mut join = self.reported.join.iter();
+            if join.all(|known| known.peer != record.peer) {
                 self.reported.join.push(record);
             }
         }

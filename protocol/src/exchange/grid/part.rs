@@ -60,10 +60,8 @@ impl GridPart {
     /// Begins with the first contribution, this peer's or another's.
     pub(super) fn new(cx: &mut Context, fragment: FragmentId, seating: Arc<Seating>) -> Self {
         let served: SortedSet<PeerId> = seating.served().into_iter().collect();
-        let awaited = served
-            .iter()
-            .copied()
-            .filter(|peer| waits_for(cx, &seating, *peer));
+        let all = served.iter().copied();
+        let awaited = all.filter(|peer| waits_for(cx, &seating, *peer));
         let awaited: SortedSet<PeerId> = awaited.collect();
         let others = awaited.iter().copied().filter(|peer| *peer != cx.me());
         let allowed = cx.deadlines.allow_mates(Wait::Group, others);
@@ -361,10 +359,8 @@ fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
     if !cx.plan.draws(seating.round, peer) {
         return false;
     }
-    let settled = seating
-        .roll
-        .place_of(peer)
-        .is_some_and(|place| seating.is_settled(place));
+    let place = seating.roll.place_of(peer);
+    let settled = place.is_some_and(|place| seating.is_settled(place));
     peer == cx.me() || (settled && cx.view.serves(peer))
 }
 
