@@ -29,27 +29,16 @@ impl MixCore {
         if self.has_tiles(end, aggregates, host) {
             return self.apply_tiles(end, aggregates, host);
         }
-        let range = self.places.of(end.fragment);
-        if self.local.at_hand.is_some() {
-            return self.apply_at_hand(end, aggregates, host);
+        // Beside the local buffer, which may hold values that the trainer still needs.
+        let len = self.places.of(end.fragment).len();
+        let room = self.local.at_hand.as_mut().map(|at_hand| at_hand.room(len));
+        let mut room = room.unwrap_or_else(|| vec![0.0; len]);
+        let decoded = self.decode(end.fragment, aggregates, &mut room, host);
+        let applied = decoded.and_then(|()| self.put_in_force(end, &mut room));
+        if let Some(at_hand) = &mut self.local.at_hand {
+            at_hand.give_back(room);
         }
-        if self.keeps_local(end) || self.late_in(end).is_some() {
-            // The local buffer holds values that the trainer still needs: decode beside it.
-            let mut scratch = vec![0.0; range.len()];
-            self.decode(end.fragment, aggregates, &mut scratch, host)?;
-            return self.put_in_force(end, &mut scratch);
-        }
-        // The local buffer is free, so the aggregate needs no other room.
-        let mut local = self.local.take_or_fresh();
-        let piece = &mut local[range.clone()];
-        let decoded = self.decode(end.fragment, aggregates, piece, host);
-        if decoded.is_ok() {
-            self.anchor.step(end.round, range, piece);
-        }
-        self.local.put(local);
-        decoded?;
-        self.local.set(end.fragment, Held::TakeAnchor);
-        Ok(())
+        applied
     }
 
     /// Set where each tile of the aggregates can move the anchor while it is in a cache: then nothing needs room for
@@ -89,19 +78,6 @@ impl MixCore {
         }
         self.local.set(end.fragment, held);
         Ok(())
-    }
-
-    /// As [`MixCore::apply_aggregates`], with the room of a trainer that is at hand.
-    fn apply_at_hand(&mut self, end: End, aggregates: &[SliceId], host: &dyn Host) -> WorkResult {
-        let len = self.places.of(end.fragment).len();
-        let room = self.local.at_hand.as_mut().map(|at_hand| at_hand.room(len));
-        let mut room = room.unwrap_or_default();
-        let decoded = self.decode(end.fragment, aggregates, &mut room, host);
-        let applied = decoded.and_then(|()| self.put_in_force(end, &mut room));
-        if let Some(at_hand) = &mut self.local.at_hand {
-            at_hand.give_back(room);
-        }
-        applied
     }
 
     /// Makes the decided means of parameters the anchor.

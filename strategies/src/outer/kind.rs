@@ -4,7 +4,7 @@ use crate::compress::{BF16_SPEC, F32_SPEC};
 use crate::correct::Companion;
 use crate::kind::Kind;
 use crate::parameter::{Parameter, Range as Values};
-use crate::state::{StateError, StateSink, StateSource};
+use crate::state::{StateError, StateSink};
 use std::ops::Range;
 
 /// The arithmetic of an outer optimizer, on a state that [`OuterOptimizer`] keeps.
@@ -66,17 +66,6 @@ impl OuterOptimizer {
         match self.state() {
             [] => Ok(()),
             state => sink.tensor("outer.state", state),
-        }
-    }
-
-    /// Takes back what [`OuterOptimizer::save`] wrote.
-    ///
-    /// # Errors
-    /// When it is missing or has another length.
-    pub fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        match self.state_mut() {
-            [] => Ok(()),
-            state => source.tensor("outer.state", state),
         }
     }
 }
@@ -232,6 +221,7 @@ impl OuterKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outer::{StatePrecision, StoredOuter};
     use crate::state::MemoryState;
 
     const LEN: usize = 11;
@@ -294,9 +284,9 @@ mod tests {
             assert_eq!(outer.state().len(), kind.state_multiple() * LEN);
             let mut state = MemoryState::default();
             outer.save(&mut state).unwrap();
-            let mut again = kind.build(LEN);
-            again.load(&state).unwrap();
-            assert_eq!(again.state(), outer.state());
+            let mut again = StoredOuter::new(&kind, StatePrecision::F32, LEN);
+            again.restore(again.read(&state).unwrap());
+            assert_eq!(again.as_bytes(), bytemuck::cast_slice(outer.state()));
         }
     }
 }

@@ -4,7 +4,8 @@
 use crate::Count;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::outer::{
-    OuterKind, OuterOptimizer, StalenessWeight, compensate_delay, elastic,
+    OuterKind, OuterOptimizer, StalenessWeight, StatePrecision, StoredOuter, compensate_delay,
+    elastic,
 };
 use murmurate_strategies::state::MemoryState;
 use murmurate_strategies::toy::ToyTask;
@@ -187,14 +188,15 @@ fn state_survives_saving_and_loading() {
         (0..5).for_each(|round| whole.apply(0..LEN, &mut anchor, &mut delta(round)));
         let mut state = MemoryState::default();
         whole.save(&mut state).unwrap();
-        let (mut again, mut other) = (kind.build(LEN), anchor.clone());
-        again.load(&state).unwrap();
+        let stored = |len| StoredOuter::new(&kind, StatePrecision::F32, len);
+        let (mut again, mut other) = (stored(LEN), anchor.clone());
+        again.restore(again.read(&state).unwrap());
         for round in 5..9 {
             whole.apply(0..LEN, &mut anchor, &mut delta(round));
             again.apply(0..LEN, &mut other, &mut delta(round));
         }
         assert_eq!(anchor, other, "{kind:?}");
-        assert!(kind.build(LEN + 1).load(&state).is_err());
+        assert!(stored(LEN + 1).read(&state).is_err());
     }
 }
 
