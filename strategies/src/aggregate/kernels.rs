@@ -92,7 +92,6 @@ impl Network {
         Self { count, pairs }
     }
 
-    /// Makes it the network for `count` places.
     pub(super) fn fit(&mut self, count: usize) {
         if self.count != count || self.pairs.is_empty() {
             *self = Self::new(count);

@@ -64,8 +64,7 @@ pub(super) fn allowed(asked: usize, count: usize) -> usize {
     asked.min(count.saturating_sub(3) / 2)
 }
 
-/// All squared distances, row by row. In runs over all pairs, so that the inputs are read from
-/// memory once.
+/// All squared distances, row by row. In runs over all pairs, so that the inputs are read from memory once.
 pub(super) fn distances(inputs: &[Input<'_>]) -> Vec<Vec<f64>> {
     let n = inputs.len();
     let mut all = vec![vec![0.0; n]; n];

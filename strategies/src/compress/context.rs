@@ -27,8 +27,7 @@ impl Matrix {
 /// What a codec may use and keep for the slice that it encodes.
 #[derive(Debug)]
 pub struct EncodeContext<'a> {
-    /// Different for every slice: a hash of run, round, fragment, shard, direction, origin and
-    /// attempt.
+    /// Different for every slice: a hash of run, round, fragment, shard, direction, origin and attempt.
     pub seed: u64,
     /// The same at all peers for a slice of a round: a hash of run, round, fragment, shard and
     /// direction. Decoders read it from the header of the encoding.

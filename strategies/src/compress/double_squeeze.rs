@@ -1,5 +1,4 @@
-//! Codec `double-squeeze`: error feedback at the owners of shards, too. Biased: needs error
-//! feedback.
+//! Codec `double-squeeze`: error feedback at the owners of shards, too. Biased: needs error feedback.
 
 use super::{
     Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,

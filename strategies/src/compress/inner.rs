@@ -11,7 +11,6 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    /// This codec.
     pub(super) const fn new(codec: Box<dyn Codec>) -> Self {
         let memory = Vec::new();
         Self { codec, memory }
@@ -22,7 +21,6 @@ impl Inner {
         Self::new(kind.sibling(kind.choice(parameter)).build())
     }
 
-    /// Appends the encoding of `values`.
     pub(super) fn encode(
         &mut self,
         values: &[f32],

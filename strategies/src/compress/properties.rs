@@ -22,11 +22,9 @@ pub enum Reduction {
 pub struct CodecProperties {
     /// decode(encode(x)) == x, bit for bit.
     pub lossless: bool,
-    /// E[C(x)] == x over the seeds, or rounding is to nearest with no bias over symmetric
-    /// values.
+    /// E[C(x)] == x over the seeds, or rounding is to nearest with no bias over symmetric values.
     pub unbiased: bool,
-    /// Training stalls without error feedback. That holds for biased codecs, except signs
-    /// alone.
+    /// Training stalls without error feedback. That holds for biased codecs, except signs alone.
     pub needs_feedback: bool,
     /// Decoded values have the magnitude of the encoded ones. Signs alone do not.
     pub scaled: bool,
@@ -52,8 +50,7 @@ pub struct CodecProperties {
     pub matrices: bool,
     /// The factor of error feedback on the residual in each round: one, or the decay of the codec.
     pub decay: f32,
-    /// f32 for every parameter that it keeps between rounds, besides the residual of error
-    /// feedback.
+    /// f32 for every parameter that it keeps between rounds, besides the residual of error feedback.
     pub planes: usize,
 }
 
@@ -85,8 +82,7 @@ impl CodecProperties {
         }
     }
 
-    /// A codec that draws random numbers so that its mean is exact, with this bound of the
-    /// variance.
+    /// A codec that draws random numbers so that its mean is exact, with this bound of the variance.
     pub const fn random(error: f64) -> Self {
         Self {
             stochastic: true,

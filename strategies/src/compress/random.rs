@@ -23,7 +23,6 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    /// The stream of a seed.
     pub(crate) const fn new(seed: u64) -> Self {
         // Seeds that differ in one bit become keys that differ in many (SplitMix64's finalizer).
         let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -115,7 +115,6 @@ pub(super) fn hash(values: impl IntoIterator<Item = [u8; 4]>) -> u64 {
     })
 }
 
-/// FNV-1a over f32.
 pub(super) fn hash_f32s(values: &[f32]) -> u64 {
     hash(values.iter().map(|value| value.to_le_bytes()))
 }

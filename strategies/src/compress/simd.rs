@@ -15,8 +15,7 @@ pub(crate) trait Kernel {
     /// The result of the work.
     type Output;
 
-    /// Does the work. Implementations are `#[inline(always)]`, and all that they call in their
-    /// loops.
+    /// Does the work. Implementations are `#[inline(always)]`, and all that they call in their loops.
     fn run(self) -> Self::Output;
 }
 

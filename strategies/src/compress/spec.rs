@@ -1,5 +1,4 @@
-//! A codec's entry in the list of codecs (name, source, parameters, constructor), and a codec as
-//! data.
+//! A codec's entry in the list of codecs (name, source, parameters, constructor), and a codec as data.
 
 use super::Codec;
 use crate::kind::Kind;

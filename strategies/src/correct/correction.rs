@@ -33,8 +33,7 @@ pub trait Correction: Send {
         let _ = (offset, taken);
     }
 
-    /// A stretch of training led to `trained`: writes this peer's companion, the second vector of
-    /// the round.
+    /// A stretch of training led to `trained`: writes this peer's companion, the second vector of the round.
     fn cut(&mut self, trained: &[f32], work: Work, companion: &mut [f32]) {
         let _ = (trained, work, companion);
     }

@@ -78,7 +78,6 @@ pub(super) const EXACT_DIFFUSION: CorrectionSpec = CorrectionSpec {
     ..NONE
 };
 
-/// Decay of a momentum.
 pub(super) const BETA: Parameter = Parameter::new(
     "beta",
     Range::BelowOne,
@@ -126,8 +125,7 @@ impl CorrectionKind {
         self.spec().state_multiple
     }
 
-    /// Builds it for `len` parameters and inner steps at rate `lr`; `None` where no gradient is
-    /// changed.
+    /// Builds it for `len` parameters and inner steps at rate `lr`; `None` where no gradient is changed.
     pub fn build(&self, len: usize, lr: f64) -> Option<Box<dyn Correction>> {
         (self.spec().build)(self, len, lr as f32)
     }

@@ -1,5 +1,4 @@
-//! Correction `quasi-global` (QG-DSGDm): a momentum estimated from the change of the mixed
-//! parameters.
+//! Correction `quasi-global` (QG-DSGDm): a momentum estimated from the change of the mixed parameters.
 
 use super::Correction;
 use super::kind::{BETA, CorrectionSpec, Needs};

@@ -67,7 +67,6 @@ fn split_note(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(rest.len().checked_sub(length)?)
 }
 
-/// Puts the parts of a shard together.
 pub(super) fn bundle(
     slice: SliceId,
     parts: &[SliceId],
@@ -85,7 +84,6 @@ pub(super) fn bundle(
     Ok(put(slice, Bundle { note, parts }.write(), host))
 }
 
-/// Keeps bytes under a slice's name.
 pub(super) fn put(slice: SliceId, bytes: Vec<u8>, host: &dyn Host) -> Done {
     let done = Done::Encoded {
         bytes: bytes.len() as u64,

@@ -12,7 +12,6 @@ use std::ops::Range;
 /// Names a slice's memory: fragment, shard, and into how many shards the fragment was cut.
 type Place = (u16, u16, u16);
 
-/// State of the codec between rounds.
 #[derive(Debug, Default)]
 pub(super) struct CodecState {
     /// Where the model's tensors lie; empty where the codec does not look at them.
@@ -70,7 +69,6 @@ impl CodecState {
         }
     }
 
-    /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.planes.iter_mut().for_each(|plane| plane.fill(0.0));
         self.memory.clear();

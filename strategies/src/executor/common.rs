@@ -93,7 +93,6 @@ impl Common {
         known.sum::<usize>() + self.shared.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.shared.iter_mut().for_each(Vec::clear);
         self.known.clear();
@@ -147,7 +146,6 @@ impl Common {
         sink.bytes(COMMON, &bytes)
     }
 
-    /// Reads what [`Common::save`] wrote.
     pub(super) fn load(
         source: &dyn StateSource,
         fragments: &[Range<usize>],

@@ -11,7 +11,6 @@ use crate::compress::feedback;
 use murmurate_protocol::{FragmentId, SliceId, WorkError};
 use std::collections::BTreeMap;
 
-/// State of encoding contributions.
 pub(super) struct Contributions {
     pub(super) state: CodecState,
     /// The part of all parameters' contributions that the codec left out; only with error feedback.
@@ -63,7 +62,6 @@ impl Contributions {
         self.encoded.insert(slice, of);
     }
 
-    /// The encoded slices of a fragment.
     pub(super) fn encoded_of(&self, fragment: FragmentId) -> Vec<SliceId> {
         let own = self.encoded.keys().filter(|s| s.fragment == fragment);
         own.copied().collect()

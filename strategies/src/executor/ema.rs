@@ -25,7 +25,6 @@ pub(super) struct Ema {
 }
 
 impl Ema {
-    /// Begins at an anchor.
     pub(super) fn new(decay: f64, anchor: &[f32]) -> Self {
         Self {
             decay,
@@ -56,7 +55,6 @@ impl Ema {
         self.values.copy_from_slice(&anchor[..len]);
     }
 
-    /// Writes it to a checkpoint.
     pub(super) fn save(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
         sink.tensor(EMA, &self.values)
     }

@@ -54,8 +54,7 @@ pub(super) enum Held {
 }
 
 impl Held {
-    /// Its code in a checkpoint. A contribution is written as nothing, because the next one
-    /// contains it.
+    /// Its code in a checkpoint. A contribution is written as nothing, because the next one contains it.
     pub(super) const fn code(self) -> u8 {
         match self {
             Self::Nothing | Self::Contribution => 0,
@@ -66,7 +65,6 @@ impl Held {
         }
     }
 
-    /// From its code in a checkpoint.
     pub(super) const fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Nothing),
@@ -127,7 +125,6 @@ pub(super) enum Handed {
     },
 }
 
-/// The train lane's end.
 #[derive(Debug)]
 pub(super) struct TrainEnd {
     from_mix: Receiver<Option<Lent>>,
@@ -135,7 +132,6 @@ pub(super) struct TrainEnd {
     spares: Receiver<(FragmentId, Vec<f32>)>,
 }
 
-/// The mix lane's end.
 #[derive(Debug)]
 pub(super) struct MixEnd {
     from_train: Receiver<Handed>,
@@ -143,8 +139,7 @@ pub(super) struct MixEnd {
     spares: SyncSender<(FragmentId, Vec<f32>)>,
 }
 
-/// Both ends. The channels have room for a round's pieces, one for each fragment, so that no send
-/// waits.
+/// Both ends. The channels have room for a round's pieces, one for each fragment, so that no send waits.
 pub(super) fn pair(fragments: usize) -> (TrainEnd, MixEnd) {
     let (to_train, from_mix) = sync_channel(FRAMES_MAX);
     let (to_mix, from_train) = sync_channel(FRAMES_MAX + fragments);
@@ -170,7 +165,6 @@ impl TrainEnd {
         self.from_mix.recv().ok()
     }
 
-    /// Hands something over.
     pub(super) fn send(&self, handed: Handed) {
         // A mix lane that has ended needs nothing any more.
         let _ = self.to_mix.send(handed);

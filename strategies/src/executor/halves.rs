@@ -106,12 +106,10 @@ impl Halves {
         inner.apply(range, values, mean);
     }
 
-    /// The state, to be written.
     pub(super) fn state(&self) -> &[f32] {
         &self.state
     }
 
-    /// The state, to be written into.
     pub(super) fn state_mut(&mut self) -> &mut [f32] {
         &mut self.state
     }

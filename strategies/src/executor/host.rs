@@ -31,8 +31,7 @@ impl<T: SliceStore + StateStore> Host for T {}
 /// What comes of an order, or of a part of it.
 pub(super) type WorkResult<T = ()> = Result<T, WorkError>;
 
-/// Measures how long a stretch of training takes. The daemon reads a clock, the simulator counts
-/// inner steps.
+/// Measures how long a stretch of training takes. The daemon reads a clock, the simulator counts inner steps.
 pub trait Stopwatch: Send {
     /// A stretch begins.
     fn start(&mut self);

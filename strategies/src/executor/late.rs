@@ -36,8 +36,7 @@ pub enum Blend {
 pub struct Late {
     /// What the trainer does with them.
     pub blend: Blend,
-    /// Number of rounds; zero means until told to stop. Nothing is trained after the last round's
-    /// cut.
+    /// Number of rounds; zero means until told to stop. Nothing is trained after the last round's cut.
     pub rounds: u64,
     /// Which fragments a round exchanges.
     pub overlap: OverlapPlan,
@@ -68,8 +67,7 @@ impl Late {
 pub(super) struct Ahead {
     /// Set where the trainer continues past the anchor between rounds.
     pub(super) trains_ahead: bool,
-    /// How late results meet the training since the cut; `None` where results come between
-    /// rounds.
+    /// How late results meet the training since the cut; `None` where results come between rounds.
     pub(super) late: Option<Late>,
     pub(super) eager: Option<Eager>,
 }
@@ -88,7 +86,6 @@ impl Ahead {
         self.late.filter(|late| late.blend == Blend::Eager)
     }
 
-    /// The share of the trainer's values where they are mixed with the anchor's.
     pub(super) fn own_share(&self) -> f32 {
         self.late.map_or(0.0, Late::own_share)
     }
@@ -134,8 +131,7 @@ pub(super) struct Eager {
 }
 
 impl Eager {
-    /// For `len` parameters in this many fragments; `outer` is built like the one that moves the
-    /// anchor.
+    /// For `len` parameters in this many fragments; `outer` is built like the one that moves the anchor.
     pub(super) fn new(outer: OuterOptimizer, len: usize, fragments: usize) -> Self {
         Self {
             outer,

@@ -99,8 +99,7 @@ impl MixCore {
         self.mixed.fill(false);
     }
 
-    /// Makes a fragment's contribution of the piece that arrived during the backward pass, if one
-    /// did.
+    /// Makes a fragment's contribution of the piece that arrived during the backward pass, if one did.
     fn take_piece(&mut self, fragment: FragmentId) {
         if let Some(values) = self.local.take_piece(fragment) {
             let range = self.places.of(fragment);
@@ -189,8 +188,7 @@ impl MixCore {
         let values = contributed.then_some((&mut self.local, anchor));
         self.contributions
             .undo(codecs, places, encoded, values, host)?;
-        // An eager update counted on the result: the trainer gets back the part of the delta that it
-        // left behind.
+        // An eager update counted on the result: the trainer gets back the part of the delta that it left behind.
         let index = usize::from(fragment.0);
         let back = self.ahead.eager.as_mut().is_some_and(|eager| {
             let range = places.of(fragment);
@@ -227,7 +225,6 @@ impl MixCore {
         Digest::of(bytemuck::cast_slice(&self.anchor.values[range]))
     }
 
-    /// Hash of every fragment's anchor.
     pub(super) fn digests(&self) -> Vec<Digest> {
         let ids = (0..self.places.count()).map(|f| FragmentId(f as u16));
         ids.map(|f| self.digest(f)).collect()

@@ -210,8 +210,7 @@ impl MixLane {
         }
     }
 
-    /// Makes means of branches the anchor of a fragment. Everything that belonged to one side is
-    /// dropped.
+    /// Makes means of branches the anchor of a fragment. Everything that belonged to one side is dropped.
     fn merge(
         &mut self,
         End {
@@ -309,7 +308,6 @@ impl MixLane {
         self.core.hand_over(order);
     }
 
-    /// Ends a fragment's round.
     fn end(
         &mut self,
         end: End,
@@ -366,7 +364,6 @@ impl MixLane {
         }
     }
 
-    /// Makes the bytes of a slice.
     fn encode(
         &mut self,
         slice: SliceId,

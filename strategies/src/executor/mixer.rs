@@ -1,5 +1,4 @@
-//! What an exchange does beyond the core: one implementation for each family of exchanges, in
-//! `mixers`.
+//! What an exchange does beyond the core: one implementation for each family of exchanges, in `mixers`.
 
 use super::force::End;
 use super::host::{Host, WorkResult};

@@ -53,11 +53,9 @@ pub struct Overlap {
     pub layers: Layers,
     /// Set where the trainer continues past the anchor between rounds.
     pub trains_ahead: bool,
-    /// How late results meet the training since the cut; `None` where results come between
-    /// rounds.
+    /// How late results meet the training since the cut; `None` where results come between rounds.
     pub late: Option<Late>,
-    /// Makes this peer's part of the outer step, where the trainer starts from that before a late
-    /// result.
+    /// Makes this peer's part of the outer step, where the trainer starts from that before a late result.
     pub eager: Option<OuterOptimizer>,
 }
 

@@ -24,7 +24,6 @@ impl Pieces {
         }
     }
 
-    /// Begins a gradient.
     pub(super) fn begin(&mut self) {
         let lens = self.fragments.iter().map(Range::len);
         self.missing

@@ -29,12 +29,10 @@ impl Places {
         }
     }
 
-    /// Number of fragments.
     pub(super) const fn count(&self) -> usize {
         self.fragments.len()
     }
 
-    /// Number of parameters.
     pub(super) const fn parameters(&self) -> usize {
         self.parameters
     }
@@ -48,7 +46,6 @@ impl Places {
         self.fragments[usize::from(fragment.0)].clone()
     }
 
-    /// The fragment belongs to the companion.
     pub(super) fn is_companion(&self, fragment: FragmentId) -> bool {
         self.of(fragment).start >= self.parameters
     }

@@ -47,7 +47,6 @@ impl Rules {
         self.directed = directed;
     }
 
-    /// Inner steps of a round, or their time.
     fn budget(&self, round: Round) -> StepBudget {
         let directed = self.directed.inner_steps.map(StepBudget::Steps);
         directed.unwrap_or_else(|| self.pace.budget(self.budget, round))

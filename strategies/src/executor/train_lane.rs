@@ -18,8 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A correction's state in a checkpoint, and the inner steps since the parameters were last agreed
-/// on.
+/// A correction's state in a checkpoint, and the inner steps since the parameters were last agreed on.
 const CORRECTION: &str = "trainer.correction.state";
 const CORRECTION_STEPS: &str = "trainer.correction.steps";
 
@@ -286,8 +285,7 @@ impl TrainLane {
         self.buffer.take().unwrap_or_else(fresh)
     }
 
-    /// Receives what the mix lane gives for a `Save`, after its
-    /// [`begin_save`](super::MixLane::begin_save).
+    /// Receives what the mix lane gives for a `Save`, after its [`begin_save`](super::MixLane::begin_save).
     pub fn begin_save(&mut self) {
         if self.trainer.travels {
             self.install();
@@ -361,8 +359,7 @@ impl TrainLane {
         finite(source, PARAMETERS, self.trainer.parameters()).map(Some)
     }
 
-    /// Reads the state of a correction that keeps any, and the inner steps since the last
-    /// agreement.
+    /// Reads the state of a correction that keeps any, and the inner steps since the last agreement.
     fn read_correction(
         &self,
         source: &dyn StateSource,
@@ -397,7 +394,6 @@ impl OwnTrainer {
         }
     }
 
-    /// Number of parameters.
     pub(super) const fn parameters(&self) -> usize {
         self.parameters
     }
@@ -411,7 +407,6 @@ impl OwnTrainer {
         Ok(&mut **self.trainer.as_mut().ok_or_else(ended)?)
     }
 
-    /// Blocks that it has finished.
     pub(super) fn finished_blocks(&self) -> u64 {
         self.trainer.as_ref().map_or(0, |t| t.finished_blocks())
     }
@@ -428,17 +423,14 @@ impl OwnTrainer {
         None
     }
 
-    /// Puts the trainer in.
     pub(super) fn put(&mut self, trainer: Box<dyn Trainer>) {
         self.trainer = Some(trainer);
     }
 
-    /// Takes the trainer out.
     pub(super) const fn take(&mut self) -> Option<Box<dyn Trainer>> {
         self.trainer.take()
     }
 
-    /// Takes the trainer out if it was borrowed.
     const fn take_borrowed(&mut self) -> Option<Box<dyn Trainer>> {
         if std::mem::replace(&mut self.borrowed, false) {
             return self.trainer.take();
@@ -538,7 +530,6 @@ pub(super) fn summary(report: TrainReport, seconds: f64) -> TrainSummary {
     }
 }
 
-/// Swaps a trainer's parameters with these values.
 pub(super) fn swap(trainer: &mut dyn Trainer, values: &mut [f32]) {
     trainer.visit(0..values.len(), &mut |offset, piece| {
         piece.swap_with_slice(&mut values[offset..offset + piece.len()]);

@@ -87,8 +87,7 @@ impl MixLane {
         let mut room = vec![0; rest.ok_or_else(|| bad("its size is not this model's"))?];
         bytes.read_at(values, &mut room).map_err(unread)?;
         let rest = &room[..];
-        // No grid has a codec that keeps something in common, so what follows the values is the one or
-        // the other.
+        // No grid has a codec that keeps something in common, so what follows the values is the one or the other.
         let (common, note) = match self.core.contributions.common.as_ref() {
             Some(_) => {
                 let common = Common::read(rest, self.core.places.ranges())
@@ -131,8 +130,7 @@ impl MixLane {
         })
     }
 
-    /// The anchor was replaced: the trainer takes it over, and what belonged to the old one is
-    /// dropped.
+    /// The anchor was replaced: the trainer takes it over, and what belonged to the old one is dropped.
     pub(super) fn start_over(&mut self) {
         self.core.start_over();
         self.mixer.start_over(&mut self.core);
@@ -250,7 +248,6 @@ impl MixLane {
         }
     }
 
-    /// Reads what [`MixLane::save_pending`] wrote.
     fn read_pending(&self, source: &dyn StateSource) -> Result<Option<Pending>, StateError> {
         if !self.core.ahead.trains_ahead {
             return Ok(None);
@@ -286,5 +283,4 @@ pub(super) struct Saved {
     ema: Option<Vec<f32>>,
 }
 
-/// What the trainer has yet to take over of each fragment, and the values for it.
 type Pending = (Vec<Held>, Vec<f32>);

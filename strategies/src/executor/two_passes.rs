@@ -55,7 +55,6 @@ impl MixCore {
         Err(bad_slice(inputs[bad].0, reason))
     }
 
-    /// Encodes this peer's second contribution.
     pub(super) fn encode_second(
         &mut self,
         slice: SliceId,

@@ -59,12 +59,10 @@ impl GroupChoice {
 }
 
 impl Agreement {
-    /// Set for an empty table.
     pub(super) fn is_default(&self) -> bool {
         self == &Self::default()
     }
 
-    /// Writes it down.
     pub(super) fn of(GroupChoice { liars, grouping }: GroupChoice) -> Self {
         let liars = liars.map(|liars| match liars {
             u16::MAX => Liars::Name(MAX.to_owned()),

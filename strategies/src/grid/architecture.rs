@@ -113,7 +113,6 @@ fn read_topology(table: &Table, own: &toml::Table) -> Result<TopologyKind, Strat
 }
 
 impl Tables {
-    /// Writes an architecture down.
     pub(super) fn set_architecture(&mut self, of: &Architecture) {
         let table = &mut self.architecture;
         table.exchange = Some(methods::of(of.kind).name.to_owned());

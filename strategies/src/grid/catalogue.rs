@@ -72,8 +72,7 @@ pub struct Refusal {
     pub remedy: &'static str,
 }
 
-/// Every method, key by key; within a key first those that can be chosen, then those that cannot
-/// yet.
+/// Every method, key by key; within a key first those that can be chosen, then those that cannot yet.
 pub fn catalogue() -> Vec<Method> {
     let mut all = Vec::new();
     for (key, entries) in registry::ALL {
@@ -137,7 +136,6 @@ fn plain(key: &'static str, entry: &Entry) -> Method {
     }
 }
 
-/// A parameter as a key of its table.
 fn of(table: &str, parameter: &Parameter) -> MethodKey {
     MethodKey {
         name: format!("{table}.{}", parameter.name),

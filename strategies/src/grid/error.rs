@@ -136,7 +136,6 @@ macro_rules! no_liars {
 }
 pub(super) use no_liars;
 
-/// Refuses a combination.
 pub(super) const fn refused(
     key: &'static str,
     reason: &'static str,

@@ -188,7 +188,6 @@ pub(super) struct PaceSpec {
     write: fn(Pace) -> Option<Vec<f64>>,
 }
 
-/// A pace with its parameters.
 type PaceKind = Kind<PaceSpec>;
 
 impl Spec for PaceSpec {

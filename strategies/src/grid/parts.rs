@@ -50,7 +50,6 @@ impl Parts {
     }
 }
 
-/// The codecs of contributions.
 fn codecs(strategy: &Strategy, plan: &Plan) -> ByFragment {
     match strategy.fragment_codecs(&plan.ranges()) {
         Some(kinds) => ByFragment::each(&kinds),

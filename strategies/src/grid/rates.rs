@@ -25,7 +25,6 @@ fn parameters(name: &str) -> Parameters {
     Parameters::new("inner", method, list)
 }
 
-/// The schedule.
 pub(super) fn read(table: &Inner) -> Result<RateSchedule, StrategyError> {
     let name = choose(&table.schedule, "constant", KEY, &RATES)?;
     let own = others::<InnerSpec>(&others::<CorrectionSpec>(&table.parameters));

@@ -10,7 +10,6 @@ use crate::compress::{CodecProperties, Reduction};
 use crate::correct::Needs;
 use murmurate_protocol::{Contribution, ExchangeFacts, Layers, Pace, Schedule, StepBudget};
 
-/// Refuses combinations that cannot work.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     synchronization::check(strategy)?;
     correction(strategy)?;
@@ -134,7 +133,6 @@ fn masked(strategy: &Strategy) -> Result<(), StrategyError> {
     )
 }
 
-/// Requirements of a correction of gradients.
 fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
     const KEY: &str = "inner.correction";
     const PLAIN: &str =
@@ -278,7 +276,6 @@ fn momenta(strategy: &Strategy) -> Result<(), StrategyError> {
     )
 }
 
-/// Requirements of exact diffusion.
 fn exact_diffusion(strategy: &Strategy) -> Result<(), StrategyError> {
     refuse(
         !strategy.exchange().facts().has_replicas,

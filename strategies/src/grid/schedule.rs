@@ -77,7 +77,6 @@ fn measured(
     Ok((Schedule::Measured(plan), table))
 }
 
-/// The table of measured links.
 fn links(value: &Option<toml::Value>) -> Result<LinkTable, StrategyError> {
     let Some(value) = value else {
         return Err(StrategyError::Missing {
@@ -96,7 +95,6 @@ fn links(value: &Option<toml::Value>) -> Result<LinkTable, StrategyError> {
 }
 
 impl Architecture {
-    /// Writes a schedule down.
     pub(super) fn set_schedule(&mut self, schedule: Schedule, links: Option<&LinkTable>) {
         // Links for which the butterfly is best are still links to find a schedule for.
         let name = links.map_or(schedule.name(), |_| "synthesized");

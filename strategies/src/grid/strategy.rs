@@ -121,7 +121,6 @@ impl Strategy {
         self.architecture.rate
     }
 
-    /// Parts of a fragment that owners share by their lines; zero where each owns a shard.
     pub(super) const fn parts(&self) -> u16 {
         self.architecture.parts
     }
@@ -141,7 +140,6 @@ impl Strategy {
         self.architecture.schedule
     }
 
-    /// The links that the schedule was found for.
     pub(super) const fn links(&self) -> Option<&LinkTable> {
         self.architecture.links.as_ref()
     }
@@ -156,7 +154,6 @@ impl Strategy {
         self.compression.error_feedback
     }
 
-    /// From which codecs the members of a round choose, if they do.
     pub(super) const fn choice(&self) -> Option<&Choice> {
         self.compression.choice.as_ref()
     }

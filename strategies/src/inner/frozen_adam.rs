@@ -61,8 +61,7 @@ fn frozen(kind: &InnerKind, layout: &Layout, freeze: fn(u64) -> Freeze) -> Inner
 enum Freeze {
     /// 1-bit Adam: in the first inner steps, up to this count.
     After(u64),
-    /// 0/1 Adam: at inner steps `k_0 = 1`, `k_(j+1) = k_j + 2^floor(j / kappa)`, at growing
-    /// distances.
+    /// 0/1 Adam: at inner steps `k_0 = 1`, `k_(j+1) = k_j + 2^floor(j / kappa)`, at growing distances.
     Doubling(u64),
 }
 

@@ -29,8 +29,7 @@ pub(super) const SPEC: InnerSpec = InnerSpec {
     },
 };
 
-/// The quintic of Newton-Schulz: `p(s) = a s + b s^3 + c s^5` moves singular values in (0, 1]
-/// near 1.
+/// The quintic of Newton-Schulz: `p(s) = a s + b s^3 + c s^5` moves singular values in (0, 1] near 1.
 const QUINTIC: [f32; 3] = [3.4445, -4.7750, 2.0315];
 
 /// Newton-Schulz iterations.

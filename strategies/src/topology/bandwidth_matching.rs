@@ -1,5 +1,4 @@
-//! Topology `bandwidth-matching`: new pairs in every round, over fast links where all peers know which
-//! these are.
+//! Topology `bandwidth-matching`: new pairs in every round, over fast links where all peers know which these are.
 
 use super::TopologySpec;
 use super::draw;

@@ -232,8 +232,7 @@ impl Topology for BaseK {
     }
 }
 
-/// The fewest factors of `count`, each at most `most`, in ascending order; `None` where a prime
-/// factor is larger.
+/// The fewest factors of `count`, each at most `most`, in ascending order; `None` where a prime factor is larger.
 fn factors(count: usize, most: usize) -> Option<Vec<usize>> {
     if count < 2 {
         return Some(Vec::new());

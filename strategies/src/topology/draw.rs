@@ -32,8 +32,7 @@ pub(super) fn shuffled(rng: &mut ChaCha8Rng, count: usize) -> Vec<usize> {
     order
 }
 
-/// The partner of `rank` in a uniformly random matching: neighbours in a shuffle. With odd `count`
-/// one rests.
+/// The partner of `rank` in a uniformly random matching: neighbours in a shuffle. With odd `count` one rests.
 pub(super) fn matched(rng: &mut ChaCha8Rng, rank: usize, count: usize) -> Option<usize> {
     let order = shuffled(rng, count);
     let place = order.iter().position(|at| *at == rank)?;

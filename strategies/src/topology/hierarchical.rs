@@ -1,5 +1,4 @@
-//! Topology `hierarchical`: islands average internally, and mix with each other through one peer
-//! each.
+//! Topology `hierarchical`: islands average internally, and mix with each other through one peer each.
 
 use super::Ring;
 use super::TopologySpec;

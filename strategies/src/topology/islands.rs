@@ -61,8 +61,7 @@ pub struct Islands {
 }
 
 impl Islands {
-    /// Islands of `group` ranks, at least one; a mean across in one of `every` rounds, at least
-    /// two.
+    /// Islands of `group` ranks, at least one; a mean across in one of `every` rounds, at least two.
     pub const fn new(group: usize, every: u64) -> Self {
         Self {
             group: if group == 0 { 1 } else { group },

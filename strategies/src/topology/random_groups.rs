@@ -1,5 +1,4 @@
-//! Topology `random-groups`: new small groups in every round, which all peers compute without
-//! messages.
+//! Topology `random-groups`: new small groups in every round, which all peers compute without messages.
 
 use super::TopologySpec;
 use super::draw;

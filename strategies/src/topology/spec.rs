@@ -35,8 +35,7 @@ pub struct TopologySpec {
 pub type TopologyKind = Kind<TopologySpec>;
 
 impl TopologyKind {
-    /// The topology itself. All peers of a run must give the same seed; only topologies that draw
-    /// graphs use it.
+    /// The topology itself. All peers of a run must give the same seed; only topologies that draw graphs use it.
     pub fn build(&self, seed: u64) -> Box<dyn Topology> {
         (self.spec().build)(self, seed)
     }

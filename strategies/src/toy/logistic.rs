@@ -1,5 +1,4 @@
-//! Toy task `logistic`: two classes that a plane nearly separates; peers see different parts of the
-//! space.
+//! Toy task `logistic`: two classes that a plane nearly separates; peers see different parts of the space.
 
 use super::trainer::{Objective, STREAM_HELD, STREAM_TASK, draws_of, normal, uniform};
 use crate::Layout;

@@ -42,7 +42,6 @@ pub struct ToyTrainer<O> {
     held: (u64, u64),
 }
 
-/// A batch that was drawn ahead.
 struct Begun {
     /// Where the draws were before it.
     position: u128,

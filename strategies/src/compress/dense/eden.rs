@@ -1,5 +1,4 @@
-//! Codecs `drive` and `eden`: a random rotation, then the levels that are best for a normal
-//! distribution.
+//! Codecs `drive` and `eden`: a random rotation, then the levels that are best for a normal distribution.
 
 use super::format::{Blocks, Format, first_f32, put_f32};
 use super::hadamard::{rotate, rotate_back};

@@ -40,8 +40,7 @@ pub(in crate::compress) const INT8_BLOCK: Parameter = Parameter {
     about: "the number of values that share a scale, such as 4096",
 };
 
-/// As [`INT8_BLOCK`], for 4 bits. Above 128, one outlier can round all other values of a block to
-/// zero.
+/// As [`INT8_BLOCK`], for 4 bits. Above 128, one outlier can round all other values of a block to zero.
 pub(in crate::compress) const INT4_BLOCK: Parameter = Parameter {
     name: "block",
     range: Range::PowerOfTwo(16, 128),

@@ -63,7 +63,6 @@ struct Means<const BITS: u32>;
 impl<const BITS: u32> Means<BITS> {
     const BUCKETS: usize = 1 << BITS;
 
-    /// The code of a value.
     #[inline(always)]
     fn code(value: f32, threshold: f32) -> u32 {
         let sign = value.to_bits() >> 31;

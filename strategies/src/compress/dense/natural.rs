@@ -53,8 +53,7 @@ impl Format for Natural {
     fn write(&self, values: &[f32], random: Random, bytes: &mut [u8]) {
         let (powers, signs) = bytes.split_at_mut(values.len());
         for (index, (byte, value)) in (0u32..).zip(powers.iter_mut().zip(values)) {
-            // The fraction is the probability of the power above: a random one carries
-            // into the exponent.
+            // The fraction is the probability of the power above: a random one carries into the exponent.
             let magnitude = value.to_bits() & 0x7fff_ffff;
             let power = (magnitude + (random.bits(index) >> 9)) >> 23;
             *byte = power.min(254) as u8;

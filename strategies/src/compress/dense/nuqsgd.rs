@@ -76,8 +76,7 @@ impl Format for Nuqsgd {
             let ratio = value.abs() * per_norm;
             let ratio = if ratio < 1.0 { ratio } else { 1.0 };
             let random = random.bits(index);
-            // The fraction is the probability of the power above: a random one carries
-            // into the exponent.
+            // The fraction is the probability of the power above: a random one carries into the exponent.
             let exponent = (ratio.to_bits() + (random >> 9)) >> 23;
             let power = exponent.wrapping_sub(127 - S - 1);
             let uniform = (random >> 8) as i32 as f32 * (1.0 / 16_777_216.0);

@@ -57,7 +57,6 @@ impl Rotated {
     }
 }
 
-/// The seed of a block's rotation.
 #[inline(always)]
 pub(in crate::compress) fn rotation_seed(random: Random) -> u32 {
     // An index that no value of a block has.

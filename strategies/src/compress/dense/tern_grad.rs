@@ -107,8 +107,7 @@ impl Format for TernGrad {
         for plane in 0..PLANES {
             let run = &mut acc[plane_range(plane, stride, len)];
             let digit = u32::from(DIGITS[plane]);
-            // Multiplying by 2^16 / digit, rounded up, and dropping 16 bits is dividing
-            // a byte by it.
+            // Multiplying by 2^16 / digit, rounded up, and dropping 16 bits is dividing a byte by it.
             let (per_digit, third) = (65_536 / digit + 1, 65_536 / 3 + 1);
             for (a, byte) in run.iter_mut().zip(bytes) {
                 let rest = (u32::from(*byte) * per_digit) >> 16;

@@ -24,8 +24,7 @@ pub(in crate::compress) const RANK: Parameter = Parameter {
     about: "the number of columns of the two factors, such as 4",
 };
 
-/// The largest magnitude of a matrix that is factored. Matrices with larger values are sent
-/// exactly.
+/// The largest magnitude of a matrix that is factored. Matrices with larger values are sent exactly.
 pub(in crate::compress) const VALUE_MAX: f32 = 1e30;
 
 /// Bounds of decoded factors: 64 products of them stay below the largest f32.
@@ -64,12 +63,9 @@ pub(in crate::compress) fn push_named(matrices: &[Matrix], out: &mut Vec<u8>) {
     }
 }
 
-/// Finds the factors of a matrix.
 pub(in crate::compress) trait Factor: Send + 'static {
-    /// What the codec is.
     fn properties(&self) -> CodecProperties;
 
-    /// Columns of a factor.
     fn rank(&self) -> usize;
 
     /// The most rows of a matrix that are factored at a time.
@@ -105,7 +101,6 @@ pub(in crate::compress) struct LowRank<F> {
 }
 
 impl<F: Factor> LowRank<F> {
-    /// The codec of this entry.
     pub(in crate::compress) fn new(spec: &'static CodecSpec, factor: F) -> Self {
         Self {
             spec,
@@ -115,7 +110,6 @@ impl<F: Factor> LowRank<F> {
         }
     }
 
-    /// What opens an encoding.
     fn header(&self) -> Header {
         Header::new(self.spec.tag).with([self.factor.rank() as u8])
     }

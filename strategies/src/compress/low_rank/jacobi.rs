@@ -128,7 +128,6 @@ impl Rotations<'_> {
     }
 }
 
-/// Rotates two rows.
 #[inline(always)]
 fn turn_rows(matrix: &mut [f64], (p, q): (usize, usize), (cosine, sine): (f64, f64)) {
     let (above, below) = matrix.split_at_mut(q * STRIDE);

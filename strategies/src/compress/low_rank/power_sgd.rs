@@ -58,8 +58,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
         .sum()
 }
 
-/// Makes columns of `rows` values orthonormal. A column that is a combination of those before it
-/// becomes zero.
+/// Makes columns of `rows` values orthonormal. A column that is a combination of those before it becomes zero.
 pub(in crate::compress) fn orthonormalize(columns: &mut [f32], rows: usize) {
     for at in 0..columns.len() / rows {
         let (before, own) = columns.split_at_mut(at * rows);

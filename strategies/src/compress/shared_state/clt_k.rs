@@ -1,5 +1,4 @@
-//! Codec `clt-k`: values at places that one member chooses for all, in turn. Biased: needs error
-//! feedback.
+//! Codec `clt-k`: values at places that one member chooses for all, in turn. Biased: needs error feedback.
 
 use crate::compress::codec::{Agreed, Bad, Gathering};
 use crate::compress::header::Header;
@@ -86,8 +85,7 @@ impl CltK {
         Header::new(SPEC.tag).with(self.density.to_le_bytes())
     }
 
-    /// The places of `len` values, and what names them: whether they are agreed on, and hash or
-    /// seed.
+    /// The places of `len` values, and what names them: whether they are agreed on, and hash or seed.
     fn agreed(&self, len: usize, shared: &[f32], seed: u64, into: &mut Vec<u32>) -> (u8, u64) {
         if shared.is_empty() {
             RandomK::new(self.density, false).places(len, seed, into);

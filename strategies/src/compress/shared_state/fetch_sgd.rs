@@ -1,5 +1,4 @@
-//! Codec `fetch-sgd`: momentum and error feedback inside a sum of sketches. No member keeps a
-//! residual.
+//! Codec `fetch-sgd`: momentum and error feedback inside a sum of sketches. No member keeps a residual.
 
 use crate::compress::codec::{Agreed, Bad, Gathering};
 use crate::compress::header::Header;

@@ -1,5 +1,4 @@
-//! Codec `gradiveq`: slices of neighbouring values by their principal components. Biased: needs
-//! error feedback.
+//! Codec `gradiveq`: slices of neighbouring values by their principal components. Biased: needs error feedback.
 
 use super::principal::{add_second_moments, push_components};
 use crate::compress::codec::{Agreed, Bad, Gathering};

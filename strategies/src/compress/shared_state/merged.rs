@@ -99,8 +99,7 @@ impl Merged {
         }
     }
 
-    /// The threshold that stands, and for how many exchanges it has; `None` where it must be looked
-    /// for.
+    /// The threshold that stands, and for how many exchanges it has; `None` where it must be looked for.
     fn standing(&self, agreed: &Agreed<'_>) -> Option<(u32, f32)> {
         let (every, [held, age]) = (self.every?, agreed.shared.first_chunk()?);
         ((*age as u64) + 1 < every).then(|| (magnitude(*held), age + 1.0))

@@ -63,8 +63,7 @@ pub(super) fn push_components(
     components.extend(columns.iter().map(|value| *value as f32));
 }
 
-/// Makes columns orthonormal. A column that those before it span is replaced by the random one at
-/// its place.
+/// Makes columns orthonormal. A column that those before it span is replaced by the random one at its place.
 fn orthonormalize(columns: &mut [f64], random: &[f64], size: usize) {
     for at in 0..columns.len() / size {
         let (before, own) = columns.split_at_mut(at * size);
@@ -102,7 +101,6 @@ fn leave_orthogonal(own: &mut [f64], before: &[f64]) -> bool {
     true
 }
 
-/// `sum a b`.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

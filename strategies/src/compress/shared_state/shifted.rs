@@ -302,7 +302,6 @@ struct Last {
     estimate: f64,
 }
 
-/// `||x||^2`.
 fn square(values: &[f32]) -> f64 {
     values.iter().map(|v| f64::from(*v).powi(2)).sum()
 }

@@ -9,11 +9,9 @@ use pulp::{Simd, WithSimd};
 /// Values along one side of a tile.
 pub(in crate::compress) const SIDE: usize = 64;
 
-/// Values of a tile.
 pub(in crate::compress) const TILE: usize = SIDE * SIDE;
 
-/// Outputs that are summed at the same time, so that an addition need not wait for the previous
-/// one.
+/// Outputs that are summed at the same time, so that an addition need not wait for the previous one.
 const TOGETHER: usize = 8;
 
 /// The orthonormal DCT-II along both sides, and its inverse.
@@ -64,7 +62,6 @@ fn cosines() -> [f64; 256] {
 }
 
 impl Dct {
-    /// With its tables.
     pub(in crate::compress) fn new() -> Self {
         let table = cosines();
         // Of a transform of N: cos(pi (2 i + 1) k / 2 N), its odd half for odd k only.
@@ -124,8 +121,7 @@ impl WithSimd for Sides<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // Each pass transforms the columns, as many as a vector has lanes at once, and leaves them as
-        // rows.
+        // Each pass transforms the columns, as many as a vector has lanes at once, and leaves them as rows.
         for _ in 0..2 {
             let mut turned = [0.0; TILE];
             let (vectors, _) = S::as_simd_f32s(self.tile);

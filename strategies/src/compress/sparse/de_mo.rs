@@ -1,5 +1,4 @@
-//! Codec `de-mo`: the largest cosine coefficients of every tile. Biased: error feedback is its
-//! momentum.
+//! Codec `de-mo`: the largest cosine coefficients of every tile. Biased: error feedback is its momentum.
 
 use super::dct::{Dct, TILE};
 use super::largest::Largest;
@@ -51,8 +50,7 @@ const KEPT: Parameter = Parameter {
 /// The largest magnitude that is encoded.
 const VALUE_MAX: f32 = 1e30;
 
-/// The largest coefficient that is decoded. The values of a tile then stay far below the largest
-/// f32.
+/// The largest coefficient that is decoded. The values of a tile then stay far below the largest f32.
 const COEFFICIENT_MAX: f32 = 1e33;
 
 /// Decoupled momentum: sends the largest cosine coefficients of a momentum and keeps the rest of

@@ -26,9 +26,7 @@ pub(in crate::compress) trait Estimate: Send + 'static {
 /// zero, all of them are kept.
 #[derive(Clone, Debug)]
 pub(in crate::compress) struct Estimated<E> {
-    /// The guess.
     pub(in crate::compress) estimate: E,
-    /// The share that is asked for.
     pub(in crate::compress) density: f64,
     /// For guesses that are wrong.
     pub(in crate::compress) largest: Largest,

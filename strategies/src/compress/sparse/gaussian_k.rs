@@ -1,5 +1,4 @@
-//! Codec `gaussian-k`: top-k by the threshold of a normal distribution. Biased: needs error
-//! feedback.
+//! Codec `gaussian-k`: top-k by the threshold of a normal distribution. Biased: needs error feedback.
 
 use super::estimated::{Estimate, Estimated};
 use super::pick::{DECAY, DENSITY, Picked, kept};

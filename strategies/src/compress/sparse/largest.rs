@@ -14,8 +14,7 @@ pub(in crate::compress) struct Largest {
 const SAMPLE: usize = 1 << 14;
 
 impl Largest {
-    /// The least key among the `rank` largest of a sample of all values; zero if the sample has
-    /// fewer values.
+    /// The least key among the `rank` largest of a sample of all values; zero if the sample has fewer values.
     pub(in crate::compress) fn estimate(
         &mut self,
         source: &Source<'_>,
@@ -61,8 +60,7 @@ impl Largest {
         self.keep(source.values(), 0, kept, 0, chosen);
     }
 
-    /// A little less than the key that this share of the values reaches; one where a sample would not
-    /// pay.
+    /// A little less than the key that this share of the values reaches; one where a sample would not pay.
     fn near(
         &mut self,
         source: &Source<'_>,

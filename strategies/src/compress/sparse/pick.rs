@@ -75,7 +75,6 @@ pub(in crate::compress) trait Pick: Send + 'static {
     /// Replaces the kept values by those that are sent.
     fn rescale(&self, _places: &[u32], _values: &mut [f32]) {}
 
-    /// Appends the places.
     fn write_places(&self, chosen: &[u32], len: usize, _: &EncodeContext<'_>, out: &mut Vec<u8>) {
         places::write(chosen, len, out);
     }
@@ -94,7 +93,6 @@ pub(in crate::compress) trait Pick: Send + 'static {
     }
 }
 
-/// Scratch memory for the kept values.
 #[derive(Default)]
 struct Scratch {
     chosen: Vec<u32>,
@@ -143,7 +141,6 @@ impl<P: Pick> Picked<P> {
         })
     }
 
-    /// What opens an encoding.
     fn header(&self) -> Header {
         self.pick.parameters(Header::new(self.spec.tag))
     }

@@ -1,5 +1,4 @@
-//! Codec `sbc`: the largest values of one sign, all replaced by their mean. Biased: needs error
-//! feedback.
+//! Codec `sbc`: the largest values of one sign, all replaced by their mean. Biased: needs error feedback.
 
 use super::largest::Largest;
 use super::one_scale::{OneScale, magnitudes};

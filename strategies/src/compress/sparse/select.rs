@@ -28,7 +28,6 @@ pub(in crate::compress) enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// How many there are.
     pub(in crate::compress) fn len(&self) -> usize {
         match self {
             Self::Values(values) => values.len(),
@@ -36,7 +35,6 @@ impl Source<'_> {
         }
     }
 
-    /// One of them.
     pub(in crate::compress) fn get(&self, at: usize) -> f32 {
         match self {
             Self::Values(values) => values[at],
@@ -148,8 +146,7 @@ kernel! {
     }
 }
 
-/// Values that are compared together: enough for the compiler to make a loop of vector
-/// instructions.
+/// Values that are compared together: enough for the compiler to make a loop of vector instructions.
 pub(in crate::compress) const RUN: usize = 1024;
 
 /// Which values of a run are chosen, a byte each.

@@ -1,5 +1,4 @@
-//! Codecs `threshold` and `strom`: all values above a fixed threshold. Biased: needs error
-//! feedback.
+//! Codecs `threshold` and `strom`: all values above a fixed threshold. Biased: needs error feedback.
 
 use super::one_scale::OneScale;
 use super::pick::{DECAY, Pick, Picked};

@@ -24,8 +24,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     },
 };
 
-/// The most iterations of the greedy rule. Two are enough for nearly normal values; heavy tails
-/// need more.
+/// The most iterations of the greedy rule. Two are enough for nearly normal values; heavy tails need more.
 const GREEDY: usize = 64;
 
 /// Unbiased sparsification with the least variance for its size.

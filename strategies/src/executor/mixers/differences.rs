@@ -31,7 +31,6 @@ use murmurate_protocol::{
 };
 use std::collections::BTreeMap;
 
-/// The copy of one peer.
 #[derive(Debug, Default)]
 struct Copy {
     values: Vec<f32>,
@@ -116,8 +115,7 @@ impl Differences {
         codec: &dyn Codec,
         len: usize,
     ) -> WorkResult {
-        // A mix that failed has perhaps taken the first of its slices. After a whole copy all are
-        // taken again.
+        // A mix that failed has perhaps taken the first of its slices. After a whole copy all are taken again.
         let whole = slice.part == Part::Aggregate;
         let past = |taken: SliceId| taken.attempt == slice.attempt && slice.round <= taken.round;
         let done = |taken: SliceId| if whole { taken == slice } else { past(taken) };
@@ -238,8 +236,7 @@ impl Differences {
     }
 }
 
-// The copies stay what the neighbours hold when the anchor is replaced: the next difference leads to the new
-// one.
+// The copies stay what the neighbours hold when the anchor is replaced: the next difference leads to the new one.
 impl Mixer for Differences {
     fn combine(
         &mut self,

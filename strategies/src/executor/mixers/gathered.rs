@@ -1,5 +1,4 @@
-//! Contributions that every member gathers: each member computes the same move of the anchor from
-//! them.
+//! Contributions that every member gathers: each member computes the same move of the anchor from them.
 
 use super::rule::Rule;
 use crate::aggregate::{Aggregator, RMS_MAX, quarantine};
@@ -136,8 +135,7 @@ fn gather_in_common(
     Ok(())
 }
 
-/// Gathers and checks the move. A move that fails the quarantine names the contribution that fails
-/// alone.
+/// Gathers and checks the move. A move that fails the quarantine names the contribution that fails alone.
 fn gather_checked(
     codec: &mut dyn Gathering,
     agreed: &Agreed<'_>,

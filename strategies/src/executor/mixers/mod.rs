@@ -69,8 +69,7 @@ pub enum Mixing {
         /// The vector of each neighbour beside the copies.
         keeps: Keeps,
     },
-    /// Copies of this peer and its neighbours are mixed, each moved by the same differences
-    /// everywhere.
+    /// Copies of this peer and its neighbours are mixed, each moved by the same differences everywhere.
     Differences(CopyPlan),
     /// One member of a group makes the mean of what its members published.
     Grouped,

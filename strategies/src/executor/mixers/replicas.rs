@@ -89,7 +89,6 @@ impl Copies {
     }
 }
 
-/// All replicas of one peer.
 #[derive(Debug)]
 pub(super) struct Replicas {
     rate: f32,
@@ -177,8 +176,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Encodes the difference between the local parameters and `peer`'s copy of them, and moves the
-    /// copy by it.
+    /// Encodes the difference between the local parameters and `peer`'s copy of them, and moves the copy by it.
     fn encode_difference(
         &mut self,
         core: &mut MixCore,
@@ -301,8 +299,7 @@ impl Mixer for Replicas {
         _decided: &[SliceId],
         _host: &dyn Host,
     ) -> WorkResult {
-        // A companion that flows is known from the links, whether it was mixed in this round or
-        // not.
+        // A companion that flows is known from the links, whether it was mixed in this round or not.
         let in_anchor = self.flows(end.fragment);
         core.end_mixed(end.fragment, in_anchor);
         Ok(())

@@ -5,7 +5,6 @@ use crate::executor::codecs::Codecs;
 use crate::executor::host::{Host, WorkResult};
 use murmurate_protocol::SliceId;
 
-/// The plan's aggregation rule.
 pub(super) struct Rule {
     /// `None` is the weighted mean, which needs no decoded contributions.
     robust: Option<Box<dyn Aggregator>>,

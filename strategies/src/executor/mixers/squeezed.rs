@@ -35,7 +35,6 @@ impl Squeezed {
         self.open.retain(|slice, _| slice.fragment != fragment);
     }
 
-    /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.residuals.clear();
         self.open.clear();

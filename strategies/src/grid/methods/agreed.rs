@@ -165,8 +165,7 @@ fn scored(strategy: &Strategy) -> Result<(), StrategyError> {
     )
 }
 
-/// Stores of an exchange whose owners reduce shards, for the fragments that are exchanged at the
-/// same time.
+/// Stores of an exchange whose owners reduce shards, for the fragments that are exchanged at the same time.
 pub(super) fn stores(strategy: &Strategy, of: &UnderWay) -> Vec<Store> {
     // Where partial sums are passed on, one arrives and one leaves for every shard.
     let partial_sums = if strategy.schedule().relays() {

@@ -1,5 +1,4 @@
-//! Exchange `differences`: every peer sends all neighbours the same encoded differences to one copy
-//! of itself.
+//! Exchange `differences`: every peer sends all neighbours the same encoded differences to one copy of itself.
 
 use super::super::error::refuse;
 use super::super::{Strategy, StrategyError};

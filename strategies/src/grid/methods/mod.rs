@@ -67,7 +67,6 @@ pub(super) fn grouped(
     }
 }
 
-/// All modes of exchanges.
 pub(super) const MODES: &[Entry] = parameter_server::SPEC.modes;
 
 /// The exchange of a kind.

@@ -19,8 +19,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     mixing: |_| Mixing::Relayed,
     costs: Costs {
         traffic,
-        // For each of up to three neighbours this peer's message, and the neighbour's last and next
-        // one.
+        // For each of up to three neighbours this peer's message, and the neighbour's last and next one.
         stores: |_, of| vec![("encoded slices", 9.0 * of.contribution)],
         ..MIXES.costs
     },

@@ -12,7 +12,6 @@ use murmurate_protocol::{BytesBound, Contribution, ExchangeKind, Plan};
 /// One exchange: its configuration, checks, mixer and costs.
 #[derive(Clone, Copy)]
 pub(in crate::grid) struct ExchangeSpec {
-    /// Its name in the configuration.
     pub(in crate::grid) name: &'static str,
     /// Its description, in a line.
     pub(in crate::grid) summary: &'static str,
@@ -68,19 +67,16 @@ pub(super) const NONE: ExchangeSpec = ExchangeSpec {
     },
 };
 
-/// Costs of an exchange.
 #[derive(Clone, Copy)]
 pub(in crate::grid) struct Costs {
     /// The bound of what members receive for their contributions: of an encoded aggregate.
     pub(in crate::grid) aggregate: fn(ExchangeKind, &dyn Codec) -> BytesBound,
-    /// Cost of one round.
     pub(in crate::grid) traffic: fn(&Strategy, &Plan, &Cluster) -> Traffic,
     /// Its stores in memory beside those of the method.
     pub(in crate::grid) stores: fn(&Strategy, &UnderWay) -> Vec<Store>,
 }
 
 impl ExchangeSpec {
-    /// Its own keys of `[architecture]`.
     pub(in crate::grid) const fn parameters(&self) -> Parameters {
         Parameters::new("architecture", self.name, self.parameters)
     }
@@ -114,7 +110,6 @@ pub(in crate::grid) struct Chosen {
 }
 
 impl Chosen {
-    /// A kind without further settings.
     pub(super) fn plain(kind: ExchangeKind) -> Self {
         Self {
             kind,

@@ -14,7 +14,6 @@ pub const DEFAULT_PRESET: &str = "diloco";
 pub(super) struct Preset {
     /// Name, line, equation and source.
     pub(super) entry: Entry,
-    /// The configuration.
     pub(super) text: &'static str,
 }
 
