@@ -9,7 +9,6 @@ mod set;
 
 pub use set::SortedSet;
 
-use crate::PeerId;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Borrow;
@@ -216,39 +215,6 @@ impl<K: Ord, V> SortedMap<K, V> {
         let places = self.places(&range);
         self.entries
             .extract_if(places, move |(key, value)| condition(key, value))
-    }
-}
-
-/// Places that a search from a guess looks beyond at first.
-const NEAR: usize = 4;
-
-impl<V> SortedMap<PeerId, V> {
-    /// The place of a peer. Ids are spread evenly, so it is near where the first bits say. A search from there reads
-    /// memory that lies together, where one that halves waits for the cache at each step.
-    fn seek(&self, peer: &PeerId) -> Option<usize> {
-        let (all, first) = (&self.entries, peer.as_bytes().first_chunk()?);
-        let guess = (u128::from(u64::from_be_bytes(*first)) * all.len() as u128) >> 64;
-        let (mut from, mut to, mut step) = (guess as usize, guess as usize, NEAR);
-        while from > 0 && all[from].0 > *peer {
-            (from, step) = (from.saturating_sub(step), 2 * step);
-        }
-        while to < all.len() && all[to].0 < *peer {
-            (to, step) = (to + step, 2 * step);
-        }
-        let some = &all[from..all.len().min(to + 1)];
-        let place = some.binary_search_by_key(peer, |(own, _)| *own).ok()?;
-        Some(from + place)
-    }
-
-    /// [`SortedMap::get`] by a search from a guess.
-    pub(crate) fn near(&self, peer: &PeerId) -> Option<&V> {
-        Some(&self.entries[self.seek(peer)?].1)
-    }
-
-    /// [`SortedMap::get_mut`] by a search from a guess.
-    pub(crate) fn near_mut(&mut self, peer: &PeerId) -> Option<&mut V> {
-        let place = self.seek(peer)?;
-        Some(&mut self.entries[place].1)
     }
 }
 

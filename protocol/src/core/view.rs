@@ -49,7 +49,7 @@ impl View {
 
     /// One peer.
     pub fn get(&self, peer: PeerId) -> Option<&Remote> {
-        self.remotes.near(&peer).map(Box::as_ref)
+        self.remotes.get(&peer).map(Box::as_ref)
     }
 
     /// Peers with a link and a compatible hello that may take part in rounds.
@@ -195,7 +195,7 @@ impl View {
     }
 
     pub(crate) fn get_mut(&mut self, peer: PeerId) -> Option<&mut Remote> {
-        self.remotes.near_mut(&peer).map(Box::as_mut)
+        self.remotes.get_mut(&peer).map(Box::as_mut)
     }
 
     /// The entry of a peer. A full view first forgets a peer without a link.

@@ -1,7 +1,6 @@
 //! Arrays do what the standard library's trees do.
 
 use super::{SortedMap, SortedSet};
-use crate::PeerId;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,25 +51,6 @@ proptest! {
         let bytes = crate::wire::encode_value(&trees[0]);
         prop_assert_eq!(&crate::wire::encode_value(&arrays[0]), &bytes);
         prop_assert_eq!(crate::wire::decode_value(&bytes), Ok(arrays[0].clone()));
-    }
-}
-
-proptest! {
-    #[test]
-    fn a_search_from_a_guess_finds_what_any_does(ids in vec(any::<u16>(), 0..300), even in any::<bool>()) {
-        let peer = |id: u16| {
-            let mut bytes = [if even { 0 } else { 7 }; 32];
-            let place = if even { 0 } else { 12 };
-            bytes[place..place + 2].copy_from_slice(&id.to_be_bytes());
-            PeerId::from_bytes(bytes)
-        };
-        let half = ids.iter().filter(|id| *id % 2 == 0);
-        let mut map: SortedMap<PeerId, u16> = half.map(|id| (peer(*id), *id)).collect();
-        for id in ids {
-            let found = map.get_mut(&peer(id)).map(|id| *id);
-            prop_assert_eq!(map.near(&peer(id)).copied(), found);
-            prop_assert_eq!(map.near_mut(&peer(id)).map(|id| *id), found);
-        }
     }
 }
 
