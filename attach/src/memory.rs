@@ -91,18 +91,15 @@ impl Memory {
         &self.news
     }
 
-    /// The trainer has taken it over.
     pub(crate) fn taken_over(&mut self) {
         self.news.clear();
     }
 
-    /// A fresh trainer has to take everything over.
     pub(crate) fn all_is_new(&mut self) {
         self.news.clear();
         self.news.push(0..self.values);
     }
 
-    /// Copies the parameters from `offset` on.
     pub(crate) fn read(&self, offset: usize, into: &mut [f32]) {
         self.copy_out(self.current, offset, into);
     }
@@ -112,7 +109,6 @@ impl Memory {
         self.copy_out(self.spare(), offset, into);
     }
 
-    /// Replaces the parameters from `offset` on.
     pub(crate) fn write(&mut self, offset: usize, values: &[f32]) {
         self.note(offset..offset + values.len());
         let (file, start) = (&self.file, self.position(self.current, offset));
@@ -129,8 +125,7 @@ impl Memory {
         });
     }
 
-    /// Calls `f(offset, values)` for pieces of a range in ascending order; what `f` leaves becomes the
-    /// parameters.
+    /// Calls `f(offset, values)` for pieces of a range in ascending order; what `f` leaves becomes the parameters.
     pub(crate) fn edit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
         self.note(range.clone());
         self.pieces(range, |memory, offset, piece| {
@@ -139,7 +134,7 @@ impl Memory {
         });
     }
 
-    /// Calls `f(offset, values)` for pieces of a range in ascending order.
+    /// As [`Memory::edit`], and changes nothing.
     pub(crate) fn view(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &[f32])) {
         self.pieces(range, |_, offset, piece| f(offset, piece));
     }

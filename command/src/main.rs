@@ -20,11 +20,11 @@ use std::process::ExitCode;
 const LOG: &str = "warn,libp2p_kad=error";
 
 fn main() -> ExitCode {
-    allocator::huge_pages(false);
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(answer) => return usage(&answer),
     };
+    allocator::huge_pages(matches!(cli.command, cli::Command::Sim(_)));
     if cli.quiet {
         out::be_quiet();
     }
@@ -46,10 +46,7 @@ fn main() -> ExitCode {
         cli::Command::Run(args) => commands::run::run(args),
         cli::Command::Local(args) => commands::local::run(args),
         cli::Command::Init(args) => commands::reference::init(&args),
-        cli::Command::Sim(args) => {
-            allocator::huge_pages(true);
-            commands::sim::run(&args)
-        }
+        cli::Command::Sim(args) => commands::sim::run(&args),
         cli::Command::Plan(args) => commands::sim::plan(&args),
         cli::Command::Strategies(args) => commands::reference::strategies(&args),
         cli::Command::Export(args) => commands::model::export(&args),

@@ -10,19 +10,19 @@ use std::collections::{BTreeMap, BTreeSet};
 const LINES: [(&str, usize); 15] = [
     ("attach", 3250),
     ("bench", 4050),
-    ("command", 5610),
+    ("command", 5810),
     ("native", 170),
     ("net", 10_570),
-    ("node", 38_520),
+    ("node", 38_980),
     ("otlp", 630),
-    ("protocol", 42_380),
+    ("protocol", 43_810),
     ("sim", 12_420),
     ("strategies", 38_310),
     ("survey", 2380),
-    ("tasks", 17_690),
+    ("tasks", 17_730),
     ("top", 3220),
     ("trust", 2030),
-    ("xtask", 2940),
+    ("xtask", 3140),
 ];
 
 /// A budget that is not used by more than this is too large.
@@ -40,9 +40,9 @@ const IMPL_FILES_MAX: usize = 5;
 /// Modes of the agreement, by a word that names each, and the production files that have the word.
 const MODES: [(&str, &[&str], usize); 7] = [
     ("liars", &["liars"], 8),
-    ("scoring", &["scoring", "Scoring"], 11),
-    ("merges", &["merges", "mergeable", "Merge", "merging"], 17),
-    ("two passes", &["passes", "Passes", "second_pass"], 6),
+    ("scoring", &["scoring", "Scoring"], 13),
+    ("merges", &["merges", "mergeable", "Merge", "merging"], 18),
+    ("two passes", &["passes", "Passes", "second_pass"], 7),
     ("ladder", &["ladder", "Ladder"], 11),
     ("pipeline", &["pipeline", "Pipeline"], 7),
     (
@@ -55,7 +55,7 @@ const MODES: [(&str, &[&str], usize); 7] = [
             "Grid",
             "GridMessage",
         ],
-        22,
+        25,
     ),
 ];
 

@@ -150,11 +150,9 @@ impl Wrong {
         let of_value = message.split_once(": ");
         let plain = of_value.and_then(|(key, of)| Some(format!("{key}: {}", of_type(of)?)));
         let message = plain.unwrap_or(message);
+        let unknown = message.strip_prefix("key `");
+        let unknown = unknown.and_then(|rest| rest.split('`').next());
         let mut quoted = message.split('`').skip(1).step_by(2);
-        let unknown = quoted
-            .clone()
-            .next()
-            .filter(|_| message.starts_with("key `"));
         let key = quoted.find(|word| word.contains('.')).or(unknown);
         let key = match key {
             Some(key) if key.starts_with(section) => key.to_owned(),
