@@ -122,7 +122,14 @@ fn wrong_files_are_named_by_line() {
         let said = line(text, &Overrides::default());
         assert!(said.starts_with(expected), "{said}");
     }
-    let of_tables = [
+    let broken = line("[run\n", &Overrides::default());
+    assert_begins(&broken, "node.toml:1: ");
+    assert!(!broken.contains('\n'), "{broken}");
+}
+
+#[test]
+fn wrong_keys_of_a_strategy_are_named_by_line() {
+    let cases = [
         (
             "\n[strategy]\npreset = \"diloco\"\nfoo = 3\n",
             "node.toml:4: key `foo` does not exist",
@@ -136,12 +143,9 @@ fn wrong_files_are_named_by_line() {
             "node.toml:2: `synchronization.inner_steps`: give a whole number from 0 on in place of \"x\"",
         ),
     ];
-    for (text, expected) in of_tables {
+    for (text, expected) in cases {
         assert_begins(&line(text, &Overrides::default()), expected);
     }
-    let broken = line("[run\n", &Overrides::default());
-    assert_begins(&broken, "node.toml:1: ");
-    assert!(!broken.contains('\n'), "{broken}");
 }
 
 #[test]
