@@ -143,38 +143,33 @@ impl Codecs {
         summed.is_ok()
     }
 
+    /// The bytes of these slices, if all are here and decode in small tiles.
+    pub(super) fn in_tiles(&self, slices: &[SliceId], host: &dyn Host) -> Option<Vec<Bytes>> {
+        let bytes = |slice| host.get(slice).filter(|all| self.of(slice).has_tiles(all));
+        slices.iter().map(bytes).collect()
+    }
+
     /// Calls `f(start, values)` for the tiles of a slice of `len` values, each while it is in a cache. It may have
     /// been called for some when this fails.
     pub(super) fn each_tile(
         &self,
         slice: SliceId,
+        bytes: &[u8],
         len: usize,
-        host: &dyn Host,
         f: &mut dyn FnMut(usize, &mut [f32]),
     ) -> WorkResult {
-        let bytes = bytes_of(slice, host)?;
         let tile = Vec::new();
-        let decoded = self
-            .of(&slice)
-            .decode_sum(&[(&bytes, 1.0)], len, &mut Passing { tile, f });
+        let mut tiles = Passing { tile, f };
+        let decoded = self.of(&slice).decode_sum(&[(bytes, 1.0)], len, &mut tiles);
         decoded.map_err(|error| bad_slice(slice, error.to_string()))
     }
 
-    /// Refuses a slice of `len` values that does not decode to usable ones.
-    pub(super) fn check(&self, slice: SliceId, len: usize, host: &dyn Host) -> WorkResult {
+    /// Refuses bytes of a slice of `len` values that do not decode to usable ones.
+    pub(super) fn check(&self, slice: SliceId, bytes: &[u8], len: usize) -> WorkResult {
         let mut norm = Norm::default();
-        self.each_tile(slice, len, host, &mut |_, tile| norm.take(tile))?;
+        self.each_tile(slice, bytes, len, &mut |_, tile| norm.take(tile))?;
         let checked = norm.quarantine(RMS_MAX);
         checked.map_or_else(|error| Err(bad_slice(slice, error.to_string())), |_| Ok(()))
-    }
-
-    /// Set where all of these slices are here and decode in small tiles.
-    pub(super) fn have_tiles(&self, slices: &[SliceId], host: &dyn Host) -> bool {
-        let has = |slice| {
-            host.get(slice)
-                .is_some_and(|bytes| self.of(slice).has_tiles(&bytes))
-        };
-        slices.iter().all(has)
     }
 
     /// `acc = decode(slice)`, and checks it. `acc` is of no use if it fails.

@@ -7,6 +7,7 @@ use super::host::{Host, WorkResult};
 use super::late::{Blend, Late};
 use super::mix_core::MixCore;
 use super::places::Places;
+use bytes::Bytes;
 use murmurate_protocol::{Attempt, FragmentId, Part, Round, SliceId};
 
 /// How a fragment's round ends.
@@ -26,8 +27,8 @@ impl MixCore {
         aggregates: &[SliceId],
         host: &dyn Host,
     ) -> WorkResult {
-        if self.has_tiles(end, aggregates, host) {
-            return self.apply_tiles(end, aggregates, host);
+        if let Some(bytes) = self.in_tiles(end, aggregates, host) {
+            return self.apply_tiles(end, aggregates, &bytes);
         }
         // Beside the local buffer, which may hold values that the trainer still needs.
         let len = self.places.of(end.fragment).len();
@@ -41,39 +42,37 @@ impl MixCore {
         applied
     }
 
-    /// Set where each tile of the aggregates can move the anchor while it is in a cache: then nothing needs room for
-    /// all of them, and memory is read and written once.
-    fn has_tiles(&self, end: End, aggregates: &[SliceId], host: &dyn Host) -> bool {
-        let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
+    /// The bytes of the aggregates, if each tile of them can move the anchor while it is in a cache: then nothing needs
+    /// room for all of them, and memory is read and written once.
+    fn in_tiles(&self, end: End, all: &[SliceId], host: &dyn Host) -> Option<Vec<Bytes>> {
+        let of = u16::try_from(all.len()).unwrap_or(u16::MAX);
         let shard = |slice: &SliceId| self.places.shard(end.fragment, slice.shard, of);
-        let whole = aggregates
-            .iter()
-            .map(|slice| shard(slice).len())
-            .sum::<usize>();
-        whole == self.places.of(end.fragment).len()
-            && aggregates.iter().all(|slice| slice.part != Part::Bundle)
+        let values = all.iter().map(|slice| shard(slice).len()).sum::<usize>();
+        let fits = values == self.places.of(end.fragment).len()
+            && all.iter().all(|slice| slice.part != Part::Bundle)
             && self.anchor.steps_in_pieces()
-            && self.late_in(end).is_none()
-            && self.codecs.have_tiles(aggregates, host)
+            && self.late_in(end).is_none();
+        fits.then(|| self.codecs.in_tiles(all, host))?
     }
 
-    /// As [`MixCore::apply_aggregates`], tile by tile. All are checked before the first one moves the anchor.
-    fn apply_tiles(&mut self, end: End, aggregates: &[SliceId], host: &dyn Host) -> WorkResult {
+    /// As [`MixCore::apply_aggregates`], tile by tile. All are checked before the first one moves the anchor, and
+    /// these very bytes are applied: the host may drop or replace a slice meanwhile.
+    fn apply_tiles(&mut self, end: End, aggregates: &[SliceId], bytes: &[Bytes]) -> WorkResult {
         let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
         let shard = |places: &Places, slice: &SliceId| places.shard(end.fragment, slice.shard, of);
-        for slice in aggregates {
+        for (slice, bytes) in aggregates.iter().zip(bytes) {
             let len = shard(&self.places, slice).len();
-            self.codecs.check(*slice, len, host)?;
+            self.codecs.check(*slice, bytes, len)?;
         }
         let held = self.lift(end)?;
-        for slice in aggregates {
+        for (slice, bytes) in aggregates.iter().zip(bytes) {
             let range = shard(&self.places, slice);
             let anchor = &mut self.anchor;
             let mut step = |start: usize, tile: &mut [f32]| {
                 let start = range.start + start;
                 anchor.step(end.round, start..start + tile.len(), tile);
             };
-            let moved = self.codecs.each_tile(*slice, range.len(), host, &mut step);
+            let moved = self.codecs.each_tile(*slice, bytes, range.len(), &mut step);
             assert!(moved.is_ok(), "it was checked: {moved:?}");
         }
         self.local.set(end.fragment, held);

@@ -285,6 +285,16 @@ fn survivors_of_a_death_anywhere_hold_the_same_bits() {
 }
 
 #[test]
+fn the_bytes_that_are_applied_are_those_that_were_checked() {
+    for codec in [CODECS[0], CODECS[2]] {
+        let mut swarm = Swarm::new(&strategy(codec, 2), 4, 0, quadratic(4));
+        swarm.once = true;
+        swarm.run(3);
+        check_rounds(&swarm, codec, 3);
+    }
+}
+
+#[test]
 fn what_a_death_makes_void_or_lost_is_learned_later() {
     for death in DEATHS {
         for (codec, seed) in CODECS[2..].iter().flat_map(|c| SEEDS.map(|s| (c, s))) {

@@ -271,6 +271,8 @@ pub struct Swarm {
     training: BTreeMap<(Time, u64), (PeerId, Input)>,
     /// Draws the link that moves next; without it everything moves in the order it was sent.
     pub shuffle: Option<Draw>,
+    /// Slices may be read once by each order that applies a round.
+    pub once: bool,
 }
 
 impl Swarm {
@@ -309,6 +311,7 @@ impl Swarm {
             slow: None,
             training: BTreeMap::new(),
             shuffle: (seed != 0).then_some(Draw(seed)),
+            once: false,
         };
         (0..count).for_each(|index| swarm.add(index, false));
         swarm
@@ -635,7 +638,11 @@ impl Swarm {
         }
         let mut on_cut = |fragment, samples| cuts.push((fragment, samples));
         let executor = &mut member.executor;
+        let once = self.once && matches!(order, Order::Apply { .. });
+        member.store.once.set(once);
         let done = executor.perform_cutting(order, &member.store, &mut on_cut);
+        member.store.once.set(false);
+        member.store.read.borrow_mut().clear();
         if let Some(Done::Failed(error)) = &done {
             panic!("{who:?}: {order:?}: {error}");
         }

@@ -6,8 +6,8 @@ use murmurate_strategies::executor::{
     StateBytes, StateStore, Stopwatch, WriteState, state_in_memory,
 };
 use murmurate_strategies::slices::SliceStore;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ pub struct Store {
     pub slices: RefCell<BTreeMap<SliceId, Bytes>>,
     pub headers: RefCell<BTreeMap<SliceId, SliceMeta>>,
     pub states: RefCell<BTreeMap<StateId, Bytes>>,
+    /// Set while a slice is gone once it was read, as a daemon's network may drop or replace it at any time.
+    pub once: Cell<bool>,
+    pub read: RefCell<BTreeSet<SliceId>>,
 }
 
 impl Store {
@@ -31,6 +34,9 @@ impl SliceStore for Store {
     }
 
     fn get(&self, slice: &SliceId) -> Option<Bytes> {
+        if self.once.get() && !self.read.borrow_mut().insert(*slice) {
+            return None;
+        }
         self.slices.borrow().get(slice).cloned()
     }
 
