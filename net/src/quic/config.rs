@@ -4,7 +4,7 @@ use crate::congestion::{self, MaxRate};
 use crate::quic::admission::Kind;
 use crate::quic::batches::PAYLOAD_MAX;
 use crate::quic::error::Error;
-use crate::quic::ids::Ids;
+use crate::quic::ids::{self, Ids};
 use crate::quic::limits::{Limits, Unproven};
 use crate::quic::route;
 use crate::quic::tls::{Cipher, Tls};
@@ -23,6 +23,10 @@ pub type Congestion = Arc<dyn ControllerFactory + Send + Sync>;
 /// The largest UDP payload that quinn receives without being told of more: 1500 bytes minus the
 /// headers of IPv4 and UDP.
 const ETHERNET_PAYLOAD: u16 = 1472;
+
+/// The largest UDP payload that is looked for on a control connection: a jumbo frame's. Where it is the way of bulk
+/// streams too, that is most of the gain; where it is not, a probe of 64 KiB costs more than all of its messages.
+const CONTROL_PAYLOAD_MAX: u16 = 8932;
 
 /// Bytes of an early connection attempt that are stored until it is handled, which is at once.
 const ATTEMPT_BUFFER: u64 = 16 << 10;
@@ -62,7 +66,7 @@ impl Default for Windows {
 /// The least by which a step of path MTU discovery must raise the payload, bytes. A quarter of the whole range
 /// means three probes, the last of which is `largest`. A probe is padding up to the size that it tries, and the
 /// receiver parses each byte of padding as a frame: over loopback, where `largest` is 64 KiB, quinn's twelve
-/// probes were half of the CPU time of a starting swarm.
+/// probes were half of the CPU time of a starting swarm, and three on each control connection still a fifth.
 fn mtu_step(largest: u16) -> u16 {
     (largest.saturating_sub(SMALLEST_PAYLOAD) / 4).max(20)
 }
@@ -147,14 +151,20 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// quinn's settings for a connection. Inbound connections begin with those of
-    /// [`Kind::Control`], until the handshake shows their kind; then `Shared::settle` raises the
-    /// bounds of bulk connections. The route to `remote` bounds the size of packets.
-    pub(super) fn transport(
-        &self,
-        kind: Kind,
-        remote: Option<SocketAddr>,
-    ) -> Result<TransportConfig, Error> {
+    /// The largest UDP payload that is looked for on the route to `remote`.
+    pub(super) fn payload(&self, kind: Kind, remote: Option<SocketAddr>) -> u16 {
+        let route = remote.map_or(route::ETHERNET_PAYLOAD, route::payload_of);
+        let useful = match kind {
+            Kind::Control => CONTROL_PAYLOAD_MAX,
+            Kind::Bulk => PAYLOAD_MAX,
+        };
+        self.payload_max.min(route).min(useful)
+    }
+
+    /// quinn's settings for a connection that looks for packets of up to `payload` bytes. Inbound connections
+    /// begin with those of [`Kind::Control`], until the handshake shows their kind; then `Shared::settle` raises
+    /// the bounds of bulk connections.
+    pub(super) fn transport(&self, kind: Kind, payload: u16) -> Result<TransportConfig, Error> {
         let windows = self.windows;
         let (window, send) = match kind {
             Kind::Control => (
@@ -168,10 +178,8 @@ impl Config {
             (Kind::Control, Some(few)) => few.streams,
             _ => bi,
         };
-        let route = remote.map_or(route::ETHERNET_PAYLOAD, route::payload_of);
-        let largest = self.payload_max.min(route);
         let mut mtu = MtuDiscoveryConfig::default();
-        mtu.upper_bound(largest).minimum_change(mtu_step(largest));
+        mtu.upper_bound(payload).minimum_change(mtu_step(payload));
         let idle = quinn::IdleTimeout::try_from(self.idle_timeout).map_err(|_| {
             let value = u64::try_from(self.idle_timeout.as_millis()).unwrap_or(u64::MAX);
             setting("idle_timeout", value, VarInt::MAX.into_inner())
@@ -230,7 +238,9 @@ impl Config {
         let attempts = self.limits.handshakes_max;
         let mut server = ServerConfig::with_crypto(Arc::new(tls.server()?));
         server
-            .transport_config(Arc::new(self.transport(Kind::Control, None)?))
+            .transport_config(Arc::new(
+                self.transport(Kind::Control, self.payload(Kind::Control, None))?,
+            ))
             .migration(self.migration)
             .max_incoming(attempts)
             .incoming_buffer_size(ATTEMPT_BUFFER)
@@ -247,7 +257,10 @@ impl Config {
         remote: Option<SocketAddr>,
     ) -> Result<quinn::ClientConfig, Error> {
         let mut client = quinn::ClientConfig::new(Arc::new(tls.client(kind, verifier)?));
-        client.transport_config(Arc::new(self.transport(kind, remote)?));
+        client.transport_config(Arc::new(self.transport(kind, self.payload(kind, remote))?));
+        if kind == Kind::Bulk {
+            client.initial_dst_cid_provider(Arc::new(ids::first_of_bulk));
+        }
         Ok(client)
     }
 }
@@ -275,9 +288,9 @@ mod tests {
     #[test]
     fn what_quinn_would_not_take_is_refused_by_name() {
         let mut config = Config::default();
-        assert!(config.transport(Kind::Bulk, None).is_ok());
+        assert!(config.transport(Kind::Bulk, 1452).is_ok());
         config.windows.stream = u64::MAX;
-        let refused = config.transport(Kind::Bulk, None).map(drop).unwrap_err();
+        let refused = config.transport(Kind::Bulk, 1452).map(drop).unwrap_err();
         assert!(
             refused.to_string().starts_with("windows.stream = "),
             "{refused}"

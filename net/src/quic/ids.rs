@@ -5,6 +5,7 @@
 //! reset, whose key is derived from the identity: a daemon that was killed and restarts on its port tells its
 //! peers at once that their connections are gone, so they need not wait for the idle timeout.
 
+use crate::quic::admission::Kind;
 use libp2p::identity::Keypair;
 use quinn::crypto::{CryptoError, HmacKey};
 use quinn::{ConnectionId, ConnectionIdGenerator};
@@ -17,6 +18,28 @@ use std::time::Duration;
 
 /// Bytes of an id. Long enough that ids of one endpoint do not collide.
 const LENGTH: usize = 8;
+
+/// Bytes of the id that a dial makes up for the listener, on a bulk connection. Others have 20 (quinn, libp2p).
+///
+/// So a listener knows before the handshake which connections will carry much. It only looks for larger packets
+/// then: a wrong length gets a peer nothing else.
+const FIRST_OF_BULK: usize = 19;
+
+/// Makes up the listener's first id on a bulk connection.
+pub(super) fn first_of_bulk() -> ConnectionId {
+    let mut id = [0; FIRST_OF_BULK];
+    random().fill_bytes(&mut id);
+    ConnectionId::new(&id)
+}
+
+/// The kind of connection that a listener's first id announces.
+pub(super) fn announced(first: &ConnectionId) -> Kind {
+    if first.len() == FIRST_OF_BULK {
+        Kind::Bulk
+    } else {
+        Kind::Control
+    }
+}
 
 /// A generator seeded with the system's randomness.
 pub(super) fn random() -> ChaCha8Rng {

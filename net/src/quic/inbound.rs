@@ -13,6 +13,7 @@ use crate::quic::close::CloseCode;
 use crate::quic::counts::count;
 use crate::quic::error::Error;
 use crate::quic::flights::Watched;
+use crate::quic::ids::announced;
 use crate::quic::muxer::{Arrival, Muxer};
 use crate::quic::port::Port;
 use crate::quic::shared::Shared;
@@ -86,7 +87,8 @@ fn screen(shared: &Shared, incoming: Incoming) -> Option<(quinn::Connecting, Pla
         let _ = incoming.retry();
         return None;
     }
-    let accepted = match shared.server_for(incoming.remote_address()) {
+    let kind = announced(&incoming.orig_dst_cid());
+    let accepted = match shared.server_for(kind, incoming.remote_address()) {
         Ok(server) => incoming.accept_with(Arc::new(server)),
         // The same settings made the endpoint, so this is not reached.
         Err(_) => incoming.accept(),

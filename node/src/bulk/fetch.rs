@@ -37,7 +37,7 @@ pub(crate) async fn ask<T>(
     request: Request,
     bytes_of: impl Fn(Reply) -> Result<(T, u64), FetchError>,
 ) -> Result<(T, Bytes), FetchError> {
-    let open = async || core.transport.open(donor).await;
+    let open = async || core.transport.open(donor, u64::MAX).await;
     let pipe = open().await.map_err(|_| FetchError::Broken)?;
     let way = pipe.way();
     match ask_on(core, pipe, donor, &request, &bytes_of).await {

@@ -284,8 +284,9 @@ impl Served {
 
 /// Opens bulk streams: on a bulk connection if possible, otherwise on the link.
 pub(crate) trait BulkTransport: Send + Sync {
-    /// Opens a stream to a linked peer. Fails for others; it never dials.
-    fn open(&self, to: PeerId) -> BoxFuture<'static, io::Result<Pipe>>;
+    /// Opens a stream to a linked peer for about this many bytes; `u64::MAX` if that is not known. Fails
+    /// for other peers, which it never dials.
+    fn open(&self, to: PeerId, bytes: u64) -> BoxFuture<'static, io::Result<Pipe>>;
 
     /// True while new streams use this connection. Later it may be closed once it is idle.
     fn keeps(&self, connection: &Served) -> bool {

@@ -93,7 +93,7 @@ async fn transfer(
         tracing::debug!("push dropped: the slice was released while it waited");
         return Some(PushOutcome::Lost);
     };
-    let pipe = core.transport.open(to).await.ok()?;
+    let pipe = core.transport.open(to, meta.bytes).await.ok()?;
     let way = pipe.way();
     let sent = send(core, remote, job, (pipe, urgency), &bytes, all_sent).await;
     if sent.is_some() || way != Way::Tls {
@@ -101,7 +101,7 @@ async fn transfer(
     }
     // The connection over TCP broke. QUIC is still there, and a slice that arrived is not taken
     // twice.
-    let pipe = core.transport.open(to).await.ok()?;
+    let pipe = core.transport.open(to, meta.bytes).await.ok()?;
     send(core, remote, job, (pipe, urgency), &bytes, all_sent).await
 }
 

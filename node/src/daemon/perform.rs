@@ -73,7 +73,7 @@ impl Driver {
             Output::Order { id, order } => self.order(id, order),
             Output::Interrupt => self.lanes.signals().interrupt(),
             Output::Dial(record) => {
-                let _ = self.net.dial(record);
+                let _ = self.net.dial_in_turn(record);
             }
             Output::Disconnect { peer, .. } => {
                 // A peer that does not fit may still say which of its settings are others.

@@ -23,6 +23,10 @@ use tokio::time::Instant;
 /// How long discovery does not dial a peer that the driver disconnected.
 pub(super) const AVOID: Duration = Duration::from_secs(60);
 
+/// How long the end with the higher id waits for the other one to dial. The first dial of the peer's machine is
+/// repeated after two seconds.
+pub(super) const TURN: Duration = Duration::from_secs(1);
+
 /// Outbound handshakes above which no discovered peer is dialled: half of all, so that invented peers leave the
 /// others to the peers of records and to addresses to join.
 const FOUND_DIALS_MAX: u32 = HANDSHAKES_MAX / 2;
@@ -38,6 +42,21 @@ const AVOIDED_MAX: usize = 256;
 const CIRCUITS_TOLD: usize = 2;
 
 impl Network {
+    /// Dials the peer of a record after a while, unless it is linked by then, if the peer's own dial comes first: of
+    /// two that learn of each other at the same time, the one with the lower id dials.
+    pub(super) fn dial_in_turn(&mut self, record: PeerRecord) {
+        if from_libp2p(&self.me).is_none_or(|me| me < record.peer) {
+            return self.dial_record(&record);
+        }
+        let network = self.opener.network.clone();
+        // As many at a time as the peer dials, which its number of links bounds.
+        self.tasks.spawn(async move {
+            tokio::time::sleep(TURN).await;
+            // If the network has ended, the link is no longer needed.
+            let _ = network.send(Internal::Turn(record)).await;
+        });
+    }
+
     pub(super) fn dial_record(&mut self, record: &PeerRecord) {
         let Some(peer) = to_libp2p(&record.peer) else {
             return;

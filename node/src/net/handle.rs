@@ -111,6 +111,15 @@ impl Net {
         self.command(move |network| network.dial_record(&record))
     }
 
+    /// Dials a peer that has learned of this one at the same time: as [`dial`](Self::dial), but of the two the one
+    /// with the lower id dials first.
+    ///
+    /// # Errors
+    /// If too many commands wait.
+    pub fn dial_in_turn(&self, record: PeerRecord) -> Result<(), Busy> {
+        self.command(move |network| network.dial_in_turn(record))
+    }
+
     /// Ends the link to a peer after its queued frames were read, at the latest after a second.
     /// Discovery does not dial the peer again for a while.
     ///

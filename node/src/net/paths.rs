@@ -2,9 +2,10 @@
 //! connection, or streams of the link if a bulk connection is impossible (a relay, TCP, or a peer
 //! without the bulk protocol).
 //!
-//! The path is found by trying, remembered, and tried again later. The end that pushes first dials.
-//! If both dial at once, both use the connection that the smaller PeerId dialled; the other one
-//! ends when it is idle.
+//! The first bytes go over streams of the link: a bulk connection costs a handshake, and a search for the
+//! largest packet, which small models do not earn back. Once there is more to send, the path is found by
+//! trying, remembered, and tried again later. The end that pushes first dials. If both dial at once, both use
+//! the connection that the smaller PeerId dialled; the other one ends when it is idle.
 
 use super::bucket::doubled;
 use super::record::from_libp2p;
@@ -20,6 +21,7 @@ use murmurate_net::quic::{
 use murmurate_net::tcp;
 use murmurate_protocol::{PeerId, SortedMap};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -34,10 +36,26 @@ const SEND_WINDOW_MIN: u64 = 4 << 20;
 /// Largest send window of a bulk connection in bytes; see `WINDOWS` in `quic`.
 const SEND_WINDOW_MAX: u64 = 64 << 20;
 
+/// Bytes to a peer that go over streams of its link before a bulk connection is dialled.
+const LINK_BYTES_MAX: u64 = 1 << 20;
+
 #[derive(Debug)]
 struct Slot {
     theirs: identity::PeerId,
     path: watch::Sender<Path>,
+    /// Bytes that streams of the link carried, or were opened for, because there were few.
+    few: AtomicU64,
+}
+
+impl Slot {
+    /// Counts `bytes` towards [`LINK_BYTES_MAX`]. False once a bulk connection is there, tried, or due.
+    fn takes_link(&self, bytes: u64) -> bool {
+        let untried = matches!(*self.path.borrow(), Path::Unknown);
+        let before = self
+            .few
+            .fetch_add(bytes.min(LINK_BYTES_MAX), Ordering::Relaxed);
+        untried && before.saturating_add(bytes) < LINK_BYTES_MAX
+    }
 }
 
 /// The paths to all linked peers. Clones share their state.
@@ -89,7 +107,8 @@ impl Paths {
         self.ways.linked(peer);
         self.slots().entry(peer).or_insert_with(|| {
             let path = watch::Sender::new(Path::Unknown);
-            Arc::new(Slot { theirs, path })
+            let few = AtomicU64::new(0);
+            Arc::new(Slot { theirs, path, few })
         });
     }
 
@@ -142,6 +161,11 @@ impl Paths {
         let now = Instant::now();
         let slots = self.slots();
         let view = |slot: &Slot| match &*slot.path.borrow() {
+            Path::Unknown if slot.few.load(Ordering::Relaxed) > 0 => PathView {
+                path: BulkPath::Stream,
+                reason: Some("there is little to send so far".to_owned()),
+                retry_in: None,
+            },
             Path::Unknown | Path::Dialing { failures: 0 } => PathView::default(),
             Path::Dialing { .. } => PathView {
                 path: BulkPath::Stream,
@@ -235,8 +259,13 @@ impl Paths {
         }
     }
 
-    async fn open(self, to: PeerId) -> io::Result<Pipe> {
+    async fn open(self, to: PeerId, bytes: u64) -> io::Result<Pipe> {
         let slot = self.slot(&to).ok_or(io::ErrorKind::NotConnected)?;
+        if self.ways.may_wait() && slot.takes_link(bytes) {
+            return Ok(Pipe::of_stream(
+                self.opener.open(slot.theirs, Kind::Bulk).await?,
+            ));
+        }
         if let Some(connection) = self.ways.chosen(to, slot.theirs)
             && let Ok(halves) = connection.session().open_bi()
         {
@@ -258,8 +287,8 @@ impl Paths {
 }
 
 impl BulkTransport for Paths {
-    fn open(&self, to: PeerId) -> BoxFuture<'static, io::Result<Pipe>> {
-        self.clone().open(to).boxed()
+    fn open(&self, to: PeerId, bytes: u64) -> BoxFuture<'static, io::Result<Pipe>> {
+        self.clone().open(to, bytes).boxed()
     }
 
     fn keeps(&self, connection: &Served) -> bool {

@@ -21,6 +21,7 @@ use libp2p::{Multiaddr, Stream, StreamProtocol, identity};
 use murmurate_net::quic::{BulkConnection, Endpoint};
 use murmurate_net::tcp;
 use murmurate_protocol::PeerId;
+use murmurate_protocol::wire::PeerRecord;
 use murmurate_trust::Learned;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -320,6 +321,8 @@ pub(super) enum Internal {
         /// The addresses to dial, or why there are none.
         found: Result<Vec<Multiaddr>, String>,
     },
+    /// It is this end's turn to dial the peer of a record.
+    Turn(PeerRecord),
     /// A handshake at the gate went on or ended.
     Gate(Passed),
     /// A member told something new.

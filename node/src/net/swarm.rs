@@ -312,6 +312,7 @@ impl Network {
                     self.on_control_works(peer);
                 }
             }
+            Internal::Turn(record) => self.dial_record(&record),
             Internal::Resolved { address, found } => self.on_resolved(address, found),
             Internal::Gate(passed) => self.on_gate(passed),
             Internal::Learned { from, learned } => self.on_learned(from, &learned),

@@ -45,6 +45,27 @@ async fn pushes_take_a_connection_of_their_own_and_it_is_measured() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_bytes_go_over_the_link_and_many_over_a_connection_of_their_own() {
+    let (mut a, mut b) = (side().await, side().await);
+    link(&mut a, &mut b).await;
+    for (id, meta) in shards(&a, 0, 5, 200_000) {
+        a.net.push(b.id, id, meta, 0, soon()).unwrap();
+        assert_eq!(outcome(&mut a).await, PushOutcome::Delivered);
+        let bulk = a.net.links().remove(&b.id).unwrap().bulk;
+        assert_eq!(bulk.path, BulkPath::Stream);
+        assert_eq!(
+            bulk.reason.as_deref(),
+            Some("there is little to send so far")
+        );
+    }
+    let (id, meta) = shards(&a, 5, 1, 200_000)[0];
+    a.net.push(b.id, id, meta, 0, soon()).unwrap();
+    assert_eq!(outcome(&mut a).await, PushOutcome::Delivered);
+    let bulk = a.net.links().remove(&b.id).unwrap().bulk;
+    assert_eq!((bulk.path, bulk.reason), (BulkPath::Quic, None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_that_push_to_each_other_at_once_lose_nothing() {
     let (mut a, mut b) = (side().await, side().await);
     link(&mut a, &mut b).await;

@@ -6,7 +6,7 @@ use super::*;
 struct Pipes(Mutex<Vec<Pipe>>);
 
 impl BulkTransport for Pipes {
-    fn open(&self, _: PeerId) -> BoxFuture<'static, io::Result<Pipe>> {
+    fn open(&self, _: PeerId, _: u64) -> BoxFuture<'static, io::Result<Pipe>> {
         let pipe = self.0.lock().unwrap().pop();
         Box::pin(async move { pipe.ok_or_else(|| io::ErrorKind::NotConnected.into()) })
     }
@@ -109,7 +109,7 @@ async fn served<F: Future<Output = ()> + Send + 'static>(
 ) -> (Arc<TestStore>, Option<NetEvent>) {
     let store = Arc::new(TestStore::default());
     let (core, far, mut events) = core(Arc::clone(&store), limits);
-    let near = core.transport.open(PEER).await.unwrap();
+    let near = core.transport.open(PEER, 1).await.unwrap();
     let acting = tokio::spawn(act(far));
     serve(&core, &remote(&core), near).await;
     acting.await.unwrap();

@@ -28,6 +28,24 @@ async fn frames_go_both_ways_in_order_over_quic() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_higher_id_dials_later_and_alone_if_it_must() {
+    let mut sides = [side().await, side().await];
+    sides.sort_by_key(|side| side.id);
+    let [mut low, mut high] = sides;
+    let began = std::time::Instant::now();
+    high.net.dial_in_turn(low.record.clone()).unwrap();
+    high.up(low.id).await;
+    low.up(high.id).await;
+    assert!(began.elapsed() >= crate::net::discovery::TURN);
+    let mut more = [side().await, side().await];
+    more.sort_by_key(|side| side.id);
+    let [mut low, mut high] = more;
+    low.net.dial_in_turn(high.record.clone()).unwrap();
+    low.up(high.id).await;
+    high.up(low.id).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_go_both_ways_in_order_over_tcp_alone() {
     let a = started(config(&[TCP]), TestStore::default()).await;
     let b = started(config(&[TCP]), TestStore::default()).await;

@@ -66,6 +66,11 @@ impl Ways {
         }
     }
 
+    /// True where a bulk connection is made once it pays, and not because the configuration asks for one.
+    pub(in crate::net) fn may_wait(&self) -> bool {
+        self.choice == BulkChoice::Auto
+    }
+
     /// The endpoint of connections over TCP.
     pub(in crate::net) fn endpoint(&self) -> Option<&Endpoint> {
         self.tcp.as_ref()
