@@ -4,8 +4,8 @@ use crate::core::anchor::Anchor;
 use crate::core::deadlines::Deadlines;
 use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::{
-    Base, Branch, Dealing, Digest, Directive, FragmentId, Order, OrderId, Participants, PeerId,
-    Plan, Proof, PushOutcome, Roll, Round, SliceId, SliceMeta, Time, WorkError,
+    Base, Dealing, Digest, Directive, FragmentId, Order, OrderId, Participants, PeerId, Plan,
+    Proof, PushOutcome, Roll, Round, SliceId, SliceMeta, Time, WorkError,
 };
 use core::time::Duration;
 
@@ -73,10 +73,7 @@ impl Context {
         let (run, me) = (plan.run.as_bytes(), config.me);
         let bytes = [&config.seed.to_le_bytes()[..], run, me.as_bytes()].concat();
         seed.copy_from_slice(Digest::of(&bytes).as_bytes());
-        let mut view = View::default();
-        if plan.agreement.grouping.has_roll() {
-            view.expect_mates();
-        }
+        let view = View::new(&plan);
         Self {
             directed: Directed::new(&plan),
             deadlines: Deadlines::new(plan.deadlines),
@@ -149,36 +146,9 @@ impl Context {
         joint(self.start(), (!ledger.is_empty()).then(|| ledger.digest()))
     }
 
-    pub(crate) fn branch(&self) -> Option<Branch> {
-        // Asked after every message.
-        let merges = self.plan.merges();
-        merges.then(|| self.view.split.mergeable()).flatten()
-    }
-
-    /// What this peer tells another one of its branch. After a restart it is told to those that are missing
-    /// from it: to its own side it is a member that comes back, like one without a branch. Where sides are not
-    /// merged, only peers that have not begun yet compare what they hold.
-    pub(crate) fn branch_for(&self, peer: PeerId) -> Option<Branch> {
-        let split = &self.view.split;
-        let unmerged = self.unmerged_branch();
-        match split.is_restored() {
-            true if unmerged.is_some() => unmerged,
-            true => self.branch().filter(|_| split.misses(peer)),
-            false => self.branch(),
-        }
-    }
-
-    /// The branch of a peer whose side is merged with no other.
-    pub(crate) fn unmerged_branch(&self) -> Option<Branch> {
-        let branch = self.view.split.branch();
-        branch.filter(|_| !self.plan.merges())
-    }
-
     /// What a peer says of its branch, or what this peer knows of its own, has changed.
     pub(crate) fn sort_sides(&mut self) {
-        if self.plan.merges() {
-            self.view.sort_sides(self.anchor());
-        }
+        self.view.sort_sides(self.anchor());
     }
 
     pub(crate) fn put(&mut self, output: Output) {

@@ -8,7 +8,7 @@ use crate::core::split::Split;
 use crate::limits::{DIAL_ATTEMPTS_MAX, GRID_STRANGERS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
 use crate::sorted::SortedMap;
 use crate::wire::PeerRecord;
-use crate::{Base, Digest, PeerId, Round, Time};
+use crate::{Base, Digest, PeerId, Plan, Round, Time};
 use core::time::Duration;
 
 /// How often the pause between two dials of a peer that a split cut off doubles: up to 16 seconds. While it is
@@ -42,6 +42,15 @@ pub struct View {
 }
 
 impl View {
+    /// No peer is known yet.
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            rolls: plan.agreement.grouping.has_roll(),
+            split: Split::new(plan),
+            ..Self::default()
+        }
+    }
+
     /// Every known peer.
     pub fn iter(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
         self.remotes.iter().map(|(id, remote)| (*id, &**remote))
@@ -80,13 +89,12 @@ impl View {
 
     /// Peers of this peer's branch that know of it.
     pub(crate) fn own_side(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
-        let mine = self.split.mergeable();
-        let same = move |r: &Remote| {
+        let meets = |r: &Remote| {
             let theirs = r.contact.branch.as_deref();
-            mine.is_some_and(|mine| theirs.is_some_and(|theirs| theirs.meets(&mine)))
+            theirs.is_some_and(|theirs| self.split.meets(theirs))
         };
         self.of_this_branch()
-            .filter(move |(id, r)| same(r) && !self.split.misses(*id))
+            .filter(move |(id, r)| meets(r) && !self.split.misses(*id))
     }
 
     /// A peer is linked and has greeted.
@@ -124,13 +132,16 @@ impl View {
     /// Finds out again which peers are of another branch. One that holds what this peer holds, or began the
     /// round that it is in as this peer did, is not: links were missing, but there is nothing to merge.
     pub(crate) fn sort_sides(&mut self, anchor: Digest) {
-        let mine = self.split.mergeable();
+        let split = &self.split;
+        if split.unmerged {
+            return;
+        }
         for (id, remote) in &mut self.remotes {
             let theirs = remote.contact.branch.as_deref();
-            remote.contact.apart = mine.zip(theirs).is_some_and(|(mine, theirs)| {
-                let same = [Some(anchor), self.split.began_with(remote.round)];
-                let missing = self.split.misses(*id) && !same.contains(&remote.anchor);
-                missing && theirs.meets(&mine) && self.split.credible(theirs, remote.round)
+            remote.contact.apart = theirs.is_some_and(|theirs| {
+                let same = [Some(anchor), split.began_with(remote.round)];
+                let missing = split.misses(*id) && !same.contains(&remote.anchor);
+                missing && split.meets(theirs) && split.credible(theirs, remote.round)
             });
         }
     }
@@ -168,11 +179,6 @@ impl View {
     /// same others.
     pub fn is_complete(&self) -> bool {
         self.remotes.len() < VIEW_PEERS_MAX / 2
-    }
-
-    /// The run has a roll.
-    pub(crate) const fn expect_mates(&mut self) {
-        self.rolls = true;
     }
 
     /// How many peers it has room for.
@@ -346,8 +352,10 @@ mod tests {
 
     #[test]
     fn in_a_grid_there_is_room_for_the_mates_of_the_largest_roll() {
-        let mut view = View::default();
-        view.expect_mates();
+        let mut view = View {
+            rolls: true,
+            ..View::default()
+        };
         let heard =
             (0..2 * GRID_STRANGERS_MAX as u16).filter(|id| view.learn(&record(*id, 1, 60), at(0)));
         assert_eq!(heard.count(), GRID_STRANGERS_MAX);

@@ -689,7 +689,7 @@ impl Peer {
     pub(super) fn look_for_branches(&mut self) {
         let here = self.cx.view.apart().next().is_some();
         if self.cx.view.split.apart(here, self.cx.now)
-            && let Some(branch) = self.cx.branch()
+            && let Some(branch) = self.cx.view.split.mergeable()
         {
             let round = self.cx.round;
             self.cx.emit(Event::BranchesMet {
@@ -698,7 +698,7 @@ impl Peer {
                 weight: branch.weight,
             });
         }
-        if self.cx.branch().is_none() {
+        if self.cx.view.split.mergeable().is_none() {
             // They have been here for too long without a merge.
             let round = self.cx.round;
             let given_up = true;

@@ -407,7 +407,7 @@ impl Peer {
     /// The newest state of a heavier side that waits here, where sides are not merged.
     fn heavier_side(&self) -> Option<Base> {
         let split = &self.cx.view.split;
-        let mine = self.cx.unmerged_branch()?;
+        let mine = split.unmerged_branch()?;
         let said = |id: PeerId| {
             let remote = self.cx.view.get(id)?;
             remote.contact.branch.as_deref()

@@ -58,7 +58,7 @@ impl Peer {
             anchor: self.cx.anchor(),
             ready,
             muster: self.muster(),
-            branch: self.cx.branch_for(to).map(Box::new),
+            branch: self.cx.view.split.branch_for(to).map(Box::new),
         };
         self.cx.send(to, MembershipMessage::Hello(hello));
     }
@@ -240,7 +240,7 @@ impl Peer {
                 ready,
                 anchor,
                 muster,
-                branch: self.cx.branch_for(peer).map(Box::new),
+                branch: self.cx.view.split.branch_for(peer).map(Box::new),
             };
             self.cx.send(peer, MembershipMessage::Alive(alive));
         }

@@ -264,7 +264,7 @@ impl Peer {
             },
         };
         self.check_outcome();
-        if self.cx.branch().is_some() {
+        if self.cx.view.split.mergeable().is_some() {
             self.look_for_branches();
         }
         self.judge(from, result)

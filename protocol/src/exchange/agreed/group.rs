@@ -74,13 +74,9 @@ impl Group {
         Self { sides, ..self }
     }
 
-    pub(super) fn merges(&self) -> bool {
-        !self.sides.is_empty()
-    }
-
     /// Its round goes as the plan's exchange says. Branches are averaged, whatever that says.
     pub(super) fn follows_plan(&self) -> bool {
-        !self.merges()
+        self.sides.is_empty()
     }
 
     pub(super) fn signed(self, plan: &Plan, words: SignedGroup) -> Self {

@@ -86,7 +86,7 @@ impl Scorer<'_> {
         match (task, done) {
             (Task::Stage(about), Done::Combined) => {
                 let round = self.scope.round;
-                let batches = self.scope.scoring.map_or(1, |scoring| scoring.batches);
+                let batches = self.scope.batches();
                 let order = Order::Measure { round, batches };
                 self.reduction.order(cx, order, Task::Measure(about));
             }
