@@ -30,6 +30,19 @@ struct Attempts {
     given_up: bool,
 }
 
+/// How far a peer is with merging its branch, at a look at the peers that are here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Look {
+    /// It is in no branch that is to be merged.
+    Whole,
+    /// It waits, or merges.
+    Tries,
+    /// Peers of another branch have just come. With this peer's branch.
+    Met(Branch),
+    /// They have been here for too long without a merge.
+    GivenUp,
+}
+
 /// What this peer keeps of groups, of the peers that it lost from them, and of its branch.
 #[derive(Debug, Default)]
 pub(crate) struct Split {
@@ -222,8 +235,23 @@ impl Split {
         self.attempts.given_up |= self.attempts.failed >= MERGE_ATTEMPTS_MAX;
     }
 
+    /// Peers of another branch are here, or none is.
+    pub(crate) fn look(&mut self, here: bool, now: Time) -> Look {
+        let Some(branch) = self.mergeable() else {
+            return Look::Whole;
+        };
+        let came = self.apart(here, now);
+        if self.attempts.given_up {
+            Look::GivenUp
+        } else if came {
+            Look::Met(branch)
+        } else {
+            Look::Tries
+        }
+    }
+
     /// Notes if peers of another branch are here; true if they came just now.
-    pub(crate) fn apart(&mut self, here: bool, now: Time) -> bool {
+    fn apart(&mut self, here: bool, now: Time) -> bool {
         let since = &mut self.attempts.since;
         match (here, *since) {
             (false, _) => *since = None,

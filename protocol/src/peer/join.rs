@@ -5,7 +5,7 @@
 //! the whole swarm was restarted: it waits for the peers that it trained with. Those that hold the
 //! newest state begin; the others take that state over.
 
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::core::{Event, Phase, Remote, Wait};
 use crate::limits::{
     ALIVE_EVERY, COMPANIONS_WAIT, MISSING_AGAIN_MAX, OBSERVE_EVERY, REST_ASKED_AGAIN,

@@ -13,11 +13,11 @@ pub use agreement::{AgreementPlan, Grouping, Passes, Weighing};
 pub(crate) use tolerance::Tolerance;
 pub use validate::PlanError;
 
+use crate::id::rendezvous;
 use crate::limits::{
     DATA_LEDGER_BYTES_MAX, GROUP_MEMBERS_MAX, RATINGS_BYTES_MAX, ROLL_BYTES_MAX,
     ROUND_NOTE_BYTES_MAX, SCORES_BYTES_MAX, SHARED_HEAD_BYTES,
 };
-use crate::rendezvous::rendezvous;
 use crate::{
     Digest, ExchangeKind, FragmentId, Layers, LayoutHash, OverlapPlan, Part, PeerId, PlanHash,
     Round, RunId, Sampling, Schedule, StepBudget, Synchronization,

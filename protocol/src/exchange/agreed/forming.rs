@@ -5,13 +5,14 @@ use super::Agreed;
 use super::decision::proven;
 use super::electorate::{signs, tolerance};
 use super::fragment::FragmentRound;
-use super::group::{Formed, Group, Surroundings};
+use super::group::{Formed, Group};
 use super::grouping::Ready;
+use super::member::Surroundings;
 use super::message::{FormingMessage, Proposal, Proposed, Scoped};
 use super::rule::Ledger;
 use super::signed_message::Seat;
 use crate::core::context::Context;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::exchange::{Arrived, Outcome, broke};
 use crate::{Ending, Event, GroupTag, Members, PeerError, PeerId, Round};
 

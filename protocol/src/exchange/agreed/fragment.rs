@@ -2,17 +2,16 @@
 //!
 //! Four other files continue the work: `reduce` (contributions in, aggregates out), `carry_out` (the same along a
 //! schedule), `vote` (votes, and ballots that replace missing shards) and `signed` (the same where members may lie).
-//! What they share has types of its own: `scope` (the subject), `state`, `holdings`, `agreement` and `pipeline`. What
+//! What they share has types of its own: `scope` (the subject), `state`, `agreement` and `pipeline`. What
 //! only some exchanges have borrows these: `scorer`, and `column` in a grid.
 
 use super::agreement::Agreement;
 use super::ballot::{Ballot, ShardVersion};
 use super::group::Group;
-use super::holdings::Holdings;
 use super::pipeline::Pipeline;
 use super::scope::{Reduce, Scope};
 use super::scorer::Scorer;
-use super::state::{Duty, FragmentStage, Reduction, Target, Task, Transfers};
+use super::state::{Duty, FragmentStage, Holdings, Reduction, Target, Task, Transfers};
 use super::testimony::Testimony;
 use crate::core::FetchId;
 use crate::core::context::Context;
@@ -114,9 +113,9 @@ impl FragmentRound {
             told: false,
         };
         match this.scope.reduce {
-            Reduce::Gathered(scoring) => {
+            Reduce::Gathered(_) => {
                 this.offer(cx);
-                if scoring.is_some() {
+                if this.scope.scores() {
                     this.scorer().take_duty();
                 }
             }

@@ -2,8 +2,7 @@
 //! votes and the repairs of each fragment.
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
-use super::group::Surroundings;
-use super::member::{Member, Said, Whereabouts, check_places, group};
+use super::member::{Member, Said, Surroundings, Whereabouts, check_places, group};
 use super::signed_message::{Seat, SignedMessage, Stated};
 use crate::data::tally_fits;
 use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX, MERGE_SIDES_MAX};

@@ -53,7 +53,7 @@
 
 use super::group::Group;
 use crate::core::context::Context;
-use crate::rendezvous::rendezvous;
+use crate::id::rendezvous;
 use crate::{ExchangeKind, Round};
 use core::cmp::{Ordering, Reverse};
 use core::ops::RangeInclusive;

@@ -1,17 +1,19 @@
 //! What a fragment's round is about, and the names and headers that follow from it.
 
 use super::ballot::{ShardPlan, ShardVersion};
-use super::column::ColumnShard;
 use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
 use super::owners::{equal, owners};
 use crate::core::context::Context;
+use crate::data::Tally;
 use crate::exchange::{broke, foreign_tag};
 use crate::limits::BALLOTS_MAX;
+use crate::roll::RoundNote;
 use crate::schedule::Program;
+use crate::sorted::SortedMap;
 use crate::{
     Attempt, Combination, Ending, Event, ExchangeKind, FragmentId, Members, Part, PeerError,
-    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, Time, Wait,
+    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, TallyEntry, Time, Wait,
 };
 use core::time::Duration;
 
@@ -30,8 +32,8 @@ pub(super) struct Scope {
     pub(super) reduce: Reduce,
 }
 
-/// How the members of a group make the result of a fragment. It is chosen when the fragment's round is built; from
-/// then on neither the plan nor the group is asked about it.
+/// How the members of a group make the result of a fragment. It is chosen when the fragment's round is built;
+/// from then on neither the plan nor the group is asked about it.
 #[derive(Debug)]
 pub(super) enum Reduce {
     /// Means of shards: by their owners, or along a schedule while ballot zero follows one.
@@ -73,6 +75,46 @@ impl Reduce {
             Self::Branches => (members as u64).min(len) as u16,
             _ => plan.parts(len, members) as u16,
         }
+    }
+}
+
+/// A column's shard of a fragment, and the state of its rows.
+#[derive(Debug)]
+pub(super) struct ColumnShard {
+    /// The shard.
+    pub(super) column: u16,
+    /// Into how many shards the fragment is cut.
+    pub(super) columns: u16,
+    /// Members among whom parts are dealt in the first ballot.
+    pub(super) owners: Vec<usize>,
+    /// Time that is added to the wait for the rows, which have waits of their own.
+    pub(super) longer: Duration,
+    /// Arrival of the mean of this peer's row.
+    pub(super) fed: Option<Time>,
+    /// Samples behind the mean of this peer's row.
+    pub(super) weight: f64,
+    /// The note that goes behind the bytes of the first part, if this column decides one.
+    pub(super) note: Option<Vec<u8>>,
+    /// Where the column decides one: tallies of the contributions in the rows' means, by the rows' members.
+    pub(super) tallies: SortedMap<usize, Vec<TallyEntry>>,
+}
+
+impl ColumnShard {
+    /// The owners of its parts: as many members as there are parts, others in each round.
+    fn first_owners(&self, round: Round, of: u16) -> Vec<usize> {
+        let (members, of) = (&self.owners, usize::from(of));
+        let first = (round.0 as usize).wrapping_mul(of);
+        let at = |part| first.wrapping_add(part) % members.len().max(1);
+        let owners = (0..of).filter_map(|part| members.get(at(part)));
+        owners.copied().collect()
+    }
+
+    /// The note that goes behind the bytes of the first part, the mean of these rows.
+    fn note_with(&self, rows: Members) -> Vec<u8> {
+        let known = rows.iter().filter_map(|row| self.tallies.get(&row));
+        let entries: Vec<TallyEntry> = known.flatten().copied().collect();
+        let change = self.note.clone().unwrap_or_default();
+        RoundNote::join(change, Tally::of(&entries).to_bytes())
     }
 }
 
@@ -454,6 +496,37 @@ impl Scope {
             ShardPlan::Keep { version, holder } => member(&version.owner) && member(holder),
             ShardPlan::Redo { owner } => member(owner),
         })
+    }
+
+    /// The note behind a part's bytes, the mean of these rows' contributions; `None` for a part without one.
+    pub(super) fn note_behind(&self, shard: u16, rows: Members) -> Option<Vec<u8>> {
+        let own = self.column().filter(|_| self.is_noted(shard))?;
+        Some(own.note_with(rows))
+    }
+
+    /// Says whose contributions the mean of this peer's row holds to the member that makes the note.
+    pub(super) fn tell_tally(&self, cx: &mut Context, shard: u16, owner: usize) {
+        let noted = self.column().filter(|_| self.is_noted(shard));
+        let own = noted.and_then(|noted| noted.tallies.get(&self.group.me));
+        if let Some(entries) = own.filter(|entries| !entries.is_empty()) {
+            let tally = FragmentMessage::Tally(entries.clone());
+            self.send(cx, self.group.peer(owner), tally);
+        }
+    }
+
+    /// Another member says whose contributions the mean of its row holds.
+    pub(super) fn on_tally(
+        &mut self,
+        from: PeerId,
+        entries: &[TallyEntry],
+    ) -> Result<(), PeerError> {
+        let index = self.group.index(from);
+        let noted = self.column_mut().filter(|own| own.note.is_some());
+        let (Some(index), Some(noted)) = (index, noted) else {
+            return broke("contributions of a row where no note is made");
+        };
+        noted.tallies.insert(index, entries.to_vec());
+        Ok(())
     }
 
     /// Reports the contributors to each part of the decision, with their weights.

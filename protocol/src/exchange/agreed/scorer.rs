@@ -9,10 +9,9 @@
 //! The others wait for its scores as long as for contributions, and longer by what this member itself needed.
 
 use super::decision::{inputs_of, scores_of};
-use super::holdings::Holdings;
 use super::message::{FragmentMessage, Scoped};
 use super::scope::Scope;
-use super::state::{Duty, Pass, Progress, Reduction, Task};
+use super::state::{Duty, Holdings, Pass, Progress, Reduction, Task};
 use crate::core::context::Context;
 use crate::score::Judged;
 use crate::sorted::{SortedMap, SortedSet};
