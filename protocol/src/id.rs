@@ -1,7 +1,14 @@
-//! Ids and counters of different kinds, each its own type so that they cannot be mixed up.
+//! Ids, counters, points in time, and sets of members, each its own type so that they cannot be mixed up; and the
+//! hash by which peers are drawn.
+//!
+//! A group's members and its tag on the wire are 64 bits today: a mask over the members in `PeerId` order, and a
+//! hash. A larger group, or one named by a certificate, changes this file and no other.
 
+use crate::limits::GROUP_MEMBERS_MAX;
 use core::cmp::Ordering;
 use core::fmt;
+use core::ops::{Add, BitAnd, BitOr, BitOrAssign, Not, Sub};
+use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// 32 bytes for serde: four words where no person reads them. Fixed-length integers in little-endian order are the
@@ -219,5 +226,198 @@ pub(crate) mod tests {
         let id = PeerId::from_bytes(bytes);
         assert_eq!(crate::wire::encode_value(&id), bytes);
         assert_eq!(crate::wire::decode_value(&bytes), Ok(id));
+    }
+}
+
+/// Nanoseconds since the driver's epoch.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Time(u64);
+
+impl Time {
+    /// The driver's epoch.
+    pub const ZERO: Self = Self(0);
+    /// Later than every deadline.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// From nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// As nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// As seconds, for people.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+
+    /// The time from `earlier` to `self`; zero when `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Self;
+
+    fn add(self, rhs: Duration) -> Self {
+        let nanos = u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(nanos))
+    }
+}
+
+impl Sub<Duration> for Time {
+    type Output = Self;
+
+    fn sub(self, rhs: Duration) -> Self {
+        let nanos = u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(nanos))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.6}s", self.as_secs_f64())
+    }
+}
+
+/// The rank of a peer in a round of a run; the highest one wins. Different slots give
+/// independent ranks in the same round.
+pub(crate) fn rendezvous(run: &RunId, round: Round, slot: u8, peer: PeerId) -> u64 {
+    let mut bytes = [0u8; 73];
+    bytes[..32].copy_from_slice(run.as_bytes());
+    bytes[32..64].copy_from_slice(peer.as_bytes());
+    bytes[64..72].copy_from_slice(&round.0.to_le_bytes());
+    bytes[72] = slot;
+    Digest::of(&bytes).first_bits()
+}
+
+/// Tells the groups of one round apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GroupTag(u64);
+
+impl GroupTag {
+    /// The tag of these members, given in `PeerId` order, in this round.
+    pub fn of<'a>(round: Round, members: impl IntoIterator<Item = &'a PeerId>) -> Self {
+        let mut bytes = round.0.to_le_bytes().to_vec();
+        for member in members {
+            bytes.extend_from_slice(member.as_bytes());
+        }
+        Self::of_digest(&Digest::of(&bytes))
+    }
+
+    /// The tag of a group that a digest names.
+    pub fn of_digest(digest: &Digest) -> Self {
+        Self(digest.first_bits())
+    }
+
+    /// A tag with these bits.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+}
+
+/// A set of a group's members, each named by its index in `PeerId` order.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Members(u64);
+
+impl Members {
+    /// The empty set.
+    pub const NONE: Self = Self(0);
+
+    /// All members of a group of this size.
+    pub fn all(size: usize) -> Self {
+        Self(u64::MAX >> (64 - size.clamp(1, GROUP_MEMBERS_MAX)))
+    }
+
+    /// The set of one member.
+    pub const fn one(index: usize) -> Self {
+        Self(1u64 << (index as u32 & 63))
+    }
+
+    /// The set whose mask this is.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Returns `true` if the set contains this member.
+    pub const fn has(self, index: usize) -> bool {
+        self.0 & Self::one(index).0 != 0
+    }
+
+    /// Returns `true` if the set is empty.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many members the set has.
+    pub const fn count(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// The members of this set that are not in the other one.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Returns `true` if every member of this set is in the other one.
+    pub const fn is_within(self, other: Self) -> bool {
+        self.without(other).is_empty()
+    }
+
+    /// The lowest index in the set; the size of the largest group when the set is empty.
+    pub const fn first(self) -> usize {
+        self.0.trailing_zeros() as usize
+    }
+
+    /// The indices in the set, ascending.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..GROUP_MEMBERS_MAX).filter(move |index| self.has(*index))
+    }
+}
+
+impl BitOr for Members {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Members {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl BitAnd for Members {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+/// The complement among all indices that a mask has room for.
+impl Not for Members {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self(!self.0)
+    }
+}
+
+impl FromIterator<usize> for Members {
+    fn from_iter<I: IntoIterator<Item = usize>>(indices: I) -> Self {
+        indices
+            .into_iter()
+            .fold(Self::NONE, |set, index| set | Self::one(index))
     }
 }

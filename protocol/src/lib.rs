@@ -75,9 +75,7 @@ mod branch;
 mod core;
 mod data;
 mod directive;
-mod done;
 mod exchange;
-mod group;
 mod id;
 mod kind;
 mod ladder;
@@ -85,9 +83,7 @@ mod locality;
 mod loss;
 mod order;
 mod overlap;
-mod participants;
 mod plan;
-mod rendezvous;
 mod roll;
 mod route;
 mod schedule;
@@ -99,7 +95,6 @@ mod slice;
 mod sorted;
 mod statement;
 mod synchronization;
-mod time;
 mod topology;
 
 pub use self::core::{
@@ -108,10 +103,11 @@ pub use self::core::{
 pub use branch::{Base, Branch, KeptSplit};
 pub use data::{Blocks, Ledger, Pool, Run, Taken, TallyEntry};
 pub use directive::{Change, Directive, Directives, InForce, RateFactor, TrainingRules};
-pub use done::{Done, Evaluation, StateId, TrainSummary, WorkError};
 pub use exchange::Standing;
-pub use group::{GroupTag, Members};
-pub use id::{Digest, FragmentId, InnerStep, LayoutHash, OrderId, PeerId, PlanHash, Round, RunId};
+pub use id::{
+    Digest, FragmentId, GroupTag, InnerStep, LayoutHash, Members, OrderId, PeerId, PlanHash, Round,
+    RunId, Time,
+};
 pub use kind::{
     CenterPlan, CopyPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, PullAnswers, PullPlan,
     ServerPlan,
@@ -119,9 +115,11 @@ pub use kind::{
 pub use ladder::{Chosen, Ladder, Recoding, Rung};
 pub use locality::{Locality, RateClass, Site, SiteFinder};
 pub use loss::{Loss, Losses, NoLoss};
-pub use order::{Combination, Ending, Order, Piece, Source, StepBudget, StoreId, Unneeded};
+pub use order::{
+    Combination, Done, Ending, Evaluation, Order, Participants, Piece, Source, StateId, StepBudget,
+    StoreId, TrainSummary, Unneeded, WorkError,
+};
 pub use overlap::{Layers, OverlapError, OverlapPlan};
-pub use participants::Participants;
 pub use peer::{Input, Peer, SNAPSHOT_VERSION, Snapshot};
 pub use plan::{
     AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Grouping, Passes, Plan,
@@ -142,6 +140,5 @@ pub use slice::{Attempt, JoinedGroups, Part, PushOutcome, Settlement, SliceId, S
 pub use sorted::{Iter as SortedIter, SortedMap, SortedSet};
 pub use statement::{Proof, Saying};
 pub use synchronization::{Grace, Pace, Quorum, Sampling, Synchronization};
-pub use time::Time;
 pub use topology::{LinkRates, Partners, SpanningTree, Topology};
 pub use wire::check::PeerError;

@@ -1,10 +1,8 @@
-//! Work orders: what the peer asks of the Executor. Its answers are in `done`.
+//! Work orders: what the peer asks of the Executor, and its answers.
 //!
 //! The peer speaks of stores, slices and weights by name; the tensors stay in the Executor.
 
-use crate::{
-    Blocks, FragmentId, Participants, PeerId, Round, Settlement, SliceId, StateId, TrainingRules,
-};
+use crate::{Blocks, Digest, FragmentId, PeerId, Round, Settlement, SliceId, TrainingRules};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -401,5 +399,206 @@ impl Order {
             } => inputs.iter().map(|(slice, _)| *slice).collect(),
             _ => Vec::new(),
         }
+    }
+}
+
+/// A swarm's state at the start of a round: anchor, outer optimizer, shared codec state, clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StateId {
+    /// The round that the state opens.
+    pub round: Round,
+    /// Root hash over the hashes of its chunks.
+    pub root: Digest,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// The Executor's answer to an order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Done {
+    /// Training ended; the contribution is in [`StoreId::Local`](crate::StoreId::Local).
+    Trained(TrainSummary),
+    /// The slice is encoded and ready to be pushed.
+    Encoded {
+        /// Its size.
+        bytes: u64,
+        /// Hash of the bytes; only for aggregates, which peers vote on.
+        digest: Option<Digest>,
+    },
+    /// The combination is where the order says: a shard, the mix or the center.
+    Combined,
+    /// The fragment is applied.
+    Applied {
+        /// Hash over the fragment's anchor. Gossip and `none` keep their parameters there.
+        digest: Digest,
+        /// The note in the decided bytes; empty where there is none.
+        note: Vec<u8>,
+    },
+    /// The evaluation's result.
+    Evaluated(Evaluation),
+    /// The checkpoint is on stable storage.
+    Saved,
+    /// The state is kept for newcomers.
+    Pinned(StateId),
+    /// The fetched state is loaded.
+    Loaded {
+        /// Hashes of the anchor, one per fragment.
+        digests: Vec<Digest>,
+        /// The note of [`Order::Pin`](crate::Order::Pin).
+        note: Vec<u8>,
+    },
+    /// The order could not be done.
+    Failed(WorkError),
+    /// The loss of the held sample; infinite where it is not a number.
+    Measured {
+        /// In the task's unit.
+        loss: f64,
+    },
+    /// The slice's bytes.
+    Read {
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+}
+
+/// The result of one stretch of training.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrainSummary {
+    /// Inner steps taken.
+    pub steps: u64,
+    /// Samples seen.
+    pub samples: u64,
+    /// Mean training loss over these inner steps, in nats.
+    pub loss: f64,
+    /// Seconds spent in them.
+    pub seconds: f64,
+    /// How many of the [`Blocks`](crate::Blocks) that it was told are finished, of those behind them too.
+    pub blocks: u64,
+}
+
+/// The result of an evaluation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Mean loss on held-out data, in nats.
+    pub loss: f64,
+    /// Share of held-out samples that are classified correctly, in `[0, 1]`; `None` where the task
+    /// has no accuracy.
+    pub accuracy: Option<f64>,
+    /// Share whose class is among the five that the model takes for the most likely; `None` where the
+    /// task has fewer than ten classes.
+    pub top_5: Option<f64>,
+    /// Number of held-out samples.
+    pub samples: u64,
+}
+
+/// Why an order could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum WorkError {
+    /// A slice that came from a peer does not decode, or decodes to NaN, Inf or an absurd norm.
+    #[error("a slice of {origin} does not decode: {reason}")]
+    BadSlice {
+        /// The slice.
+        slice: SliceId,
+        /// Who encoded it.
+        origin: PeerId,
+        /// Why it is refused.
+        reason: String,
+    },
+    /// A slice is no longer here, although others may have it: the order fails at this peer only.
+    #[error("a slice of {} is no longer here", slice.origin)]
+    Gone {
+        /// The slice.
+        slice: SliceId,
+    },
+    /// A fetched state does not fit this model.
+    #[error("a fetched state does not fit: {reason}")]
+    BadState {
+        /// Why it does not fit.
+        reason: String,
+    },
+    /// Training itself failed (device, data, loss not finite).
+    #[error("training failed: {reason}")]
+    Training {
+        /// What happened.
+        reason: String,
+    },
+    /// The checkpoint could not be written.
+    #[error("the checkpoint was not written: {reason}")]
+    Storage {
+        /// What happened.
+        reason: String,
+    },
+    /// A state could not be kept for newcomers.
+    #[error("the state could not be kept for newcomers: {reason}")]
+    Pin {
+        /// What happened.
+        reason: String,
+    },
+    /// The model could not be evaluated. Training goes on.
+    #[error("the model was not evaluated: {reason}")]
+    Evaluation {
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// A peer and the live peers that it knows. Two peers may see different sets for a while, so nothing
+/// that must be agreed on may depend on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Participants {
+    me: PeerId,
+    others: Vec<PeerId>,
+}
+
+impl Participants {
+    /// This peer and the others, in any order and without this one.
+    pub fn new(me: PeerId, others: impl IntoIterator<Item = PeerId>) -> Self {
+        let mut others: Vec<PeerId> = others.into_iter().filter(|peer| *peer != me).collect();
+        others.sort_unstable();
+        others.dedup();
+        Self { me, others }
+    }
+
+    /// This peer without others.
+    pub const fn alone(me: PeerId) -> Self {
+        let others = Vec::new();
+        Self { me, others }
+    }
+
+    /// This peer.
+    pub const fn me(&self) -> PeerId {
+        self.me
+    }
+
+    /// The others, ascending.
+    pub fn others(&self) -> &[PeerId] {
+        &self.others
+    }
+
+    /// Number of peers, this one included; at least 1.
+    pub fn count(&self) -> u16 {
+        u16::try_from(1 + self.others.len()).unwrap_or(u16::MAX)
+    }
+
+    /// This peer's place among all in the order of their ids, from zero; below [`Self::count`].
+    pub fn place(&self) -> u16 {
+        let below = self.others.partition_point(|peer| *peer < self.me);
+        u16::try_from(below).unwrap_or(u16::MAX - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::tests::peer;
+
+    #[test]
+    fn the_order_in_which_peers_were_met_does_not_matter() {
+        let one = Participants::new(peer(5), [9, 2, 5, 2].map(peer));
+        assert_eq!(one, Participants::new(peer(5), [2, 9].map(peer)));
+        assert_eq!((one.count(), one.place()), (3, 1));
+        assert_eq!(one.others(), [2, 9].map(peer));
+        let alone = Participants::alone(peer(5));
+        assert_eq!((alone.count(), alone.place()), (1, 0));
     }
 }

@@ -1,24 +1,25 @@
-//! What all parts of a peer share: its identity, the clock, the view, and the queue of outputs.
+//! What all parts of a peer share: its settings and life, the clock, the view, the anchor, its roll and data,
+//! what the owner has changed, and the queue of outputs.
 
-use crate::core::anchor::Anchor;
-use crate::core::deadlines::Deadlines;
-use crate::core::{Event, Output, PeerConfig, Wait};
+use crate::core::deadlines::{Deadlines, Timer, Timers};
+use crate::core::sends::{SendTurn, Sends, Waiting};
+use crate::core::view::View;
+use crate::core::{Event, Output, Wait};
+use crate::data::Mine;
+use crate::limits::{ACCUSED_MAX, OUTPUTS_KEPT, OUTPUTS_MAX, REST_ROUNDS};
+use crate::roll::{RoundNote, SharedRolls};
+use crate::schedule::AgreedLinks;
+use crate::sorted::{SortedMap, SortedSet};
+use crate::wire::Message;
 use crate::{
-    Base, Branch, Dealing, Digest, Directive, FragmentId, Order, OrderId, Participants, PeerId,
-    Plan, Proof, PushOutcome, Roll, Round, SliceId, SliceMeta, Time, WorkError,
+    Base, Chosen, Dealing, Digest, Directive, Directives, FragmentId, InForce, Ledger, Loss,
+    Losses, Order, OrderId, Pace, Participants, PeerId, Plan, PlanHash, Pool, Proof, PushOutcome,
+    Ratings, Roll, Round, Score, SliceId, SliceMeta, StepBudget, Taken, Time, WorkError,
 };
 use core::time::Duration;
-
-use crate::core::held::{Data, Directed, Rolls, ThisLife, joint};
-use crate::core::sends::{SendTurn, Sends, Waiting};
-use crate::core::timers::{Timer, Timers};
-use crate::core::view::View;
-use crate::limits::{ACCUSED_MAX, OUTPUTS_KEPT, OUTPUTS_MAX, REST_ROUNDS};
-use crate::schedule::AgreedLinks;
-use crate::sorted::SortedMap;
-use crate::wire::Message;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -73,10 +74,7 @@ impl Context {
         let (run, me) = (plan.run.as_bytes(), config.me);
         let bytes = [&config.seed.to_le_bytes()[..], run, me.as_bytes()].concat();
         seed.copy_from_slice(Digest::of(&bytes).as_bytes());
-        let mut view = View::default();
-        if plan.agreement.grouping.has_roll() {
-            view.expect_mates();
-        }
+        let view = View::new(&plan);
         Self {
             directed: Directed::new(&plan),
             deadlines: Deadlines::new(plan.deadlines),
@@ -149,36 +147,9 @@ impl Context {
         joint(self.start(), (!ledger.is_empty()).then(|| ledger.digest()))
     }
 
-    pub(crate) fn branch(&self) -> Option<Branch> {
-        // Asked after every message.
-        let merges = self.plan.merges();
-        merges.then(|| self.view.split.mergeable()).flatten()
-    }
-
-    /// What this peer tells another one of its branch. After a restart it is told to those that are missing
-    /// from it: to its own side it is a member that comes back, like one without a branch. Where sides are not
-    /// merged, only peers that have not begun yet compare what they hold.
-    pub(crate) fn branch_for(&self, peer: PeerId) -> Option<Branch> {
-        let split = &self.view.split;
-        let unmerged = self.unmerged_branch();
-        match split.is_restored() {
-            true if unmerged.is_some() => unmerged,
-            true => self.branch().filter(|_| split.misses(peer)),
-            false => self.branch(),
-        }
-    }
-
-    /// The branch of a peer whose side is merged with no other.
-    pub(crate) fn unmerged_branch(&self) -> Option<Branch> {
-        let branch = self.view.split.branch();
-        branch.filter(|_| !self.plan.merges())
-    }
-
     /// What a peer says of its branch, or what this peer knows of its own, has changed.
     pub(crate) fn sort_sides(&mut self) {
-        if self.plan.merges() {
-            self.view.sort_sides(self.anchor());
-        }
+        self.view.sort_sides(self.anchor());
     }
 
     pub(crate) fn put(&mut self, output: Output) {
@@ -470,5 +441,236 @@ impl Context {
         let links = links.filter(|_| self.plan.names_links())?;
         let of = (links, self.plan.largest_aggregate());
         Some(self.view.measured.propose(of, self.round, members))
+    }
+}
+
+/// The value of [`PeerConfig::evaluate_every`] of a peer that has nothing to evaluate with.
+pub const EVALUATE_NEVER: u64 = u64::MAX;
+
+/// Settings of one peer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PeerConfig {
+    /// Who this peer is.
+    pub me: PeerId,
+    /// Seed of its only source of randomness.
+    pub seed: u64,
+    /// How many peers, itself included, a fresh run waits for before its first round.
+    pub start_with: usize,
+    /// How many others it trained with at the end of its earlier life: a peer with a checkpoint waits
+    /// for them where no run is under way.
+    pub companions: usize,
+    /// How long it waits for them, or, when it joins, for a peer that has a state.
+    pub start_wait: Duration,
+    /// Set to join a run that others began: it trains nothing before it has their state.
+    pub join: bool,
+    /// How often it writes a checkpoint; `None` for only at the end.
+    pub save_every: Option<Duration>,
+    /// Rounds between evaluations on held-out data; zero for only at the end, [`EVALUATE_NEVER`] for none.
+    pub evaluate_every: u64,
+    /// The most of the time, in percent, that these evaluations may take: then some of them are left out. Zero for
+    /// no bound.
+    pub evaluate_percent: u8,
+    /// Set to leave without being told once the plan's rounds are done.
+    pub leave_when_finished: bool,
+    /// The data set that it shares with others, if it does.
+    pub pool: Option<Pool>,
+    /// The last round for which an earlier life masked deltas: up to it, this peer contributes nothing.
+    pub masked: Option<Round>,
+}
+
+/// What tells this life of a peer from others.
+#[derive(Debug, Default)]
+pub(crate) struct ThisLife {
+    /// Tells it from earlier ones. Statements of an earlier life count in no group of this one.
+    pub(crate) session: u64,
+    /// Set until this peer is in a group: it may not know all peers yet.
+    pub(crate) newcomer: bool,
+    /// The last round that this peer's contribution could not be made for.
+    pub(crate) failed_in: Option<Round>,
+    /// The last round to which this peer brings nothing, where one that fails would leave all without a result.
+    pub(crate) rests_until: Option<Round>,
+}
+
+/// The roll of a swarm that has one.
+#[derive(Debug, Default)]
+pub(crate) struct Rolls {
+    /// Who takes part in the round.
+    pub(crate) roll: Option<Arc<Roll>>,
+    /// What the round has decided about the next one.
+    pub(crate) note: Vec<u8>,
+    /// Those that other peers of this process hold.
+    pub(crate) shared: SharedRolls,
+    /// The peers of this one's row and column, or of its cells.
+    mates: Arc<SortedSet<PeerId>>,
+}
+
+impl Rolls {
+    /// This roll is in force, in which this peer has these mates; returns those that are new.
+    pub(crate) fn hold(
+        &mut self,
+        roll: Option<Arc<Roll>>,
+        mates: SortedSet<PeerId>,
+    ) -> Vec<PeerId> {
+        let fresh = mates.difference(&self.mates).copied().collect();
+        (self.roll, self.mates) = (roll, Arc::new(mates));
+        fresh
+    }
+
+    /// A peer of this one's row, column or cells.
+    pub(crate) fn is_mate(&self, peer: PeerId) -> bool {
+        self.mates.contains(&peer)
+    }
+
+    pub(crate) fn mates(&self) -> impl Iterator<Item = PeerId> {
+        self.mates.iter().copied()
+    }
+
+    /// All of them, to go through while the rest of the context changes.
+    pub(crate) fn all_mates(&self) -> Arc<SortedSet<PeerId>> {
+        self.mates.clone()
+    }
+
+    /// What the round's note says, if the round has one. All peers have the same bytes, so a note that cannot
+    /// be read changes nothing at any of them.
+    pub(crate) fn take_note(&mut self) -> Option<RoundNote> {
+        // Taken, so that no later round reads it again.
+        let note = std::mem::take(&mut self.note);
+        (!note.is_empty()).then(|| RoundNote::from_bytes(&note).unwrap_or_default())
+    }
+}
+
+/// Who trains which data, and with which loss, where the peers agree on it.
+#[derive(Debug, Default)]
+pub(crate) struct Data {
+    pub(crate) ledger: Ledger,
+    /// What this peer trains.
+    pub(crate) mine: Mine,
+    /// The statement about that data in its contribution to the round.
+    pub(crate) taken: Option<Taken>,
+    /// The loss that it says with its contribution, where the pace follows losses.
+    pub(crate) loss: Option<Loss>,
+    pub(crate) losses: Losses,
+    /// The codec of the round, where members choose it by waits.
+    pub(crate) chosen: Chosen,
+    pub(crate) ratings: Ratings,
+    /// The scores that the members of a round agreed on, until the round is over.
+    pub(crate) judged: Option<(Round, Vec<(PeerId, Score)>)>,
+}
+
+/// What the owner has changed of the plan. `Context::plan` is the plan with these changes.
+#[derive(Debug)]
+pub(crate) struct Directed {
+    /// Hash of the plan without changes, which peers compare.
+    pub(crate) plan_hash: PlanHash,
+    pub(super) first: (u64, StepBudget, Pace),
+    pub(crate) all: Directives,
+    /// The changes in force in the peer's round: they stay the same within a round.
+    pub(crate) in_force: InForce,
+}
+
+impl Directed {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            plan_hash: plan.hash(),
+            first: (plan.rounds, plan.budget, plan.synchronization.pace),
+            all: Directives::default(),
+            in_force: InForce::default(),
+        }
+    }
+
+    pub(crate) const fn configured(&self) -> (StepBudget, Pace) {
+        let (_, budget, pace) = self.first;
+        (budget, pace)
+    }
+
+    /// A round must not begin.
+    pub(crate) fn pauses(&self, round: Round) -> bool {
+        self.all.in_force(round).paused.is_some()
+    }
+}
+
+/// One hash over both; the first one where there is no second.
+pub(super) fn joint(one: Digest, two: Option<Digest>) -> Digest {
+    two.map_or(one, |two| {
+        Digest::of(&[*one.as_bytes(), *two.as_bytes()].concat())
+    })
+}
+
+/// Hashes of the parameters, fragment by fragment.
+#[derive(Debug, Default)]
+pub(crate) struct Anchor {
+    digests: Vec<Digest>,
+    /// The fragments that this round has changed, with their hashes before that.
+    changed: (Round, SortedMap<FragmentId, Digest>),
+}
+
+impl Anchor {
+    /// Parameters that no round has changed yet.
+    pub(crate) fn new(digests: Vec<Digest>) -> Self {
+        Self {
+            digests,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn apply(&mut self, round: Round, fragment: FragmentId, digest: Digest) {
+        let Some(slot) = self.digests.get_mut(usize::from(fragment.0)) else {
+            return;
+        };
+        let before = std::mem::replace(slot, digest);
+        if self.changed.0 != round {
+            self.changed = (round, SortedMap::new());
+        }
+        if before != digest {
+            self.changed.1.insert(fragment, before);
+        }
+    }
+
+    pub(crate) fn has_changed(&self, round: Round, fragment: FragmentId) -> bool {
+        self.changed.0 == round && self.changed.1.contains_key(&fragment)
+    }
+
+    /// One hash over all fragments.
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::of_all(&self.digests)
+    }
+
+    /// The same with what this round has changed as it was. Where the round has changed a fragment twice, no
+    /// peer has had such parameters, or those between the two changes.
+    pub(crate) fn before(&self, round: Round) -> Digest {
+        let mut digests = self.digests.clone();
+        for (fragment, before) in self.changed.1.iter().filter(|_| self.changed.0 == round) {
+            digests[usize::from(fragment.0)] = *before;
+        }
+        Digest::of_all(&digests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_that_is_applied_in_part_still_tells_how_it_began() {
+        let [a, b, c] = [b"a", b"b", b"c"].map(|bytes| Digest::of(bytes));
+        let mut anchor = Anchor::new(vec![a, b]);
+        let (first, round) = (anchor.digest(), Round(3));
+        assert_eq!(anchor.before(round), first);
+        anchor.apply(round, FragmentId(1), c);
+        let second = anchor.digest();
+        assert!(second != first && anchor.before(round) == first);
+        assert!(anchor.has_changed(round, FragmentId(1)));
+        // Void in that round.
+        anchor.apply(round, FragmentId(0), a);
+        anchor.apply(round, FragmentId(1), c);
+        assert!(!anchor.has_changed(round, FragmentId(0)));
+        assert_eq!(anchor.before(round), first);
+        // The same fragment again, as in a second group of the round, which began with what the first had made.
+        anchor.apply(round, FragmentId(1), a);
+        assert_eq!(anchor.before(round), second);
+        // The next round begins with what is here.
+        assert_eq!(anchor.before(round.next()), anchor.digest());
+        anchor.apply(round.next(), FragmentId(0), c);
+        assert!(!anchor.has_changed(round, FragmentId(1)));
     }
 }

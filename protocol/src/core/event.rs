@@ -1,11 +1,13 @@
-//! What a peer reports to people and metrics. Events never drive logic.
+//! What comes out of a peer: outputs for its driver, and events for people and metrics, with the phases of its
+//! life. Events never drive logic.
 
-use crate::core::Phase;
 use crate::schedule::Certificate;
-use crate::wire::{Reason, WireError};
+use crate::wire::{Message, PeerRecord, Reason, WireError};
 use crate::{
-    Digest, Directive, Evaluation, FragmentId, PeerId, Recoding, Round, Time, TrainSummary,
+    Base, Digest, Directive, Evaluation, FragmentId, Order, OrderId, PeerId, Proof, Recoding,
+    Round, SliceId, SliceMeta, StateId, Time, TrainSummary,
 };
+use core::fmt;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -399,4 +401,168 @@ pub struct Waiting {
     pub since: Time,
     /// When this peer gives up, or asks others.
     pub deadline: Time,
+}
+
+/// Where a peer is in its round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Phase {
+    /// Not started.
+    New,
+    /// Waits for enough peers, or for a state to start from.
+    Join,
+    /// Inner steps are under way.
+    Train,
+    /// Contributions are under way.
+    Exchange,
+    /// The result of the exchange is being applied.
+    Apply,
+    /// Between rounds: an evaluation or a checkpoint is under way.
+    Settle,
+    /// The owner has paused the run before this round.
+    Paused,
+    /// All rounds are done; still serves others.
+    Finished,
+    /// Writes its last checkpoint.
+    Leaving,
+    /// Done.
+    Left,
+}
+
+impl Phase {
+    /// Returns `true` if `next` may follow. Any phase before `Leaving` may turn to it.
+    pub const fn may_become(self, next: Self) -> bool {
+        use Phase::{Apply, Exchange, Finished, Join, Leaving, Left, New, Paused, Settle, Train};
+        matches!(
+            (self, next),
+            (New, Join)
+                | (Join, Train | Exchange | Settle | Finished)
+                | (Train, Exchange | Join | Apply)
+                | (Exchange, Apply | Join)
+                | (Apply, Settle)
+                | (Settle, Train | Exchange | Join | Paused | Finished)
+                | (Paused, Train | Exchange | Join | Finished)
+                | (Finished, Exchange | Join)
+                | (Leaving, Left)
+                | (
+                    New | Join | Train | Exchange | Apply | Settle | Paused | Finished,
+                    Leaving
+                )
+        )
+    }
+
+    /// All phases.
+    pub const ALL: [Self; 10] = [
+        Self::New,
+        Self::Join,
+        Self::Train,
+        Self::Exchange,
+        Self::Apply,
+        Self::Settle,
+        Self::Paused,
+        Self::Finished,
+        Self::Leaving,
+        Self::Left,
+    ];
+
+    /// The phase in one word, as people and programs see it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Join => "join",
+            Self::Train => "train",
+            Self::Exchange => "exchange",
+            Self::Apply => "apply",
+            Self::Settle => "settle",
+            Self::Paused => "paused",
+            Self::Finished => "finished",
+            Self::Leaving => "leaving",
+            Self::Left => "left",
+        }
+    }
+
+    /// The phase with this word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.word() == word)
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Something for the driver to do, in the order given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Output {
+    /// Send a control message. Delivery is not promised; the peer has deadlines of its own.
+    Send {
+        /// To whom.
+        to: PeerId,
+        /// What.
+        message: Message,
+    },
+    /// Push an encoded slice. Answered by `Pushed`.
+    Push {
+        /// To whom.
+        to: PeerId,
+        /// What.
+        slice: SliceId,
+        /// What its header says.
+        meta: SliceMeta,
+        /// Lower goes first.
+        priority: u8,
+        /// When to give up.
+        deadline: Time,
+    },
+    /// Fetch a slice or a state. Answered by `Fetched` or `FetchFailed`.
+    Fetch {
+        /// What.
+        what: FetchId,
+        /// From whom; a state may be drawn from all of them at once.
+        from: Vec<PeerId>,
+        /// When to give up.
+        deadline: Time,
+    },
+    /// Stop pushing a slice.
+    Cancel {
+        /// Which.
+        slice: SliceId,
+    },
+    /// A work order for the Executor.
+    Order {
+        /// Its number.
+        id: OrderId,
+        /// What to do.
+        order: Order,
+    },
+    /// Let the training that is under way end at the next inner step.
+    Interrupt,
+    /// Open a link.
+    Dial(PeerRecord),
+    /// Close a link.
+    Disconnect {
+        /// To whom.
+        peer: PeerId,
+        /// Why.
+        reason: Reason,
+    },
+    /// Something for people and metrics. Never drives logic.
+    Emit(Event),
+    /// The peer is done: the driver may stop.
+    Left,
+    /// Remember, across restarts, with which parameters a round began. Asked for only where members
+    /// sign. Those of the last [`OPENINGS_MAX`](crate::limits::OPENINGS_MAX) rounds suffice.
+    Opened(Base),
+    /// A peer lies, and this proves it to everyone.
+    Prove(Box<Proof>),
+}
+
+/// Something that a peer fetches from another one over the bulk protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum FetchId {
+    /// An encoded slice.
+    Slice(SliceId),
+    /// A pinned state.
+    State(StateId),
 }

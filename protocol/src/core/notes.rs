@@ -8,8 +8,7 @@
 //! A further note is a file with its arithmetic, its `impl Note` here, and its place in [`Data::notes`].
 
 use crate::core::Event;
-use crate::core::context::Context;
-use crate::core::held::{Data, Directed};
+use crate::core::context::{Context, Data, Directed};
 use crate::data::{Counted, Me, Turn};
 use crate::limits::{DATA_LEDGER_BYTES_MAX, RATINGS_BYTES_MAX, ROLL_BYTES_MAX, SHARED_HEAD_BYTES};
 use crate::roll::{RollChange, RoundNote};

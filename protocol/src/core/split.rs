@@ -6,7 +6,7 @@ use crate::limits::{
     TRAIL_ROUNDS_MAX, VIEW_PEERS_MAX,
 };
 use crate::sorted::{SortedMap, SortedSet};
-use crate::{Base, Branch, Digest, KeptSplit, PeerId, Round, Time};
+use crate::{Base, Branch, Digest, KeptSplit, PeerId, Plan, Round, Time};
 use std::collections::VecDeque;
 
 /// The last group that a peer was in together with this one.
@@ -30,6 +30,19 @@ struct Attempts {
     given_up: bool,
 }
 
+/// How far a peer is with merging its branch, at a look at the peers that are here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Look {
+    /// It is in no branch that is to be merged.
+    Whole,
+    /// It waits, or merges.
+    Tries,
+    /// Peers of another branch have just come. With this peer's branch.
+    Met(Branch),
+    /// They have been here for too long without a merge.
+    GivenUp,
+}
+
 /// What this peer keeps of groups, of the peers that it lost from them, and of its branch.
 #[derive(Debug, Default)]
 pub(crate) struct Split {
@@ -49,9 +62,19 @@ pub(crate) struct Split {
     attempts: Attempts,
     /// Set while the branch is one of an earlier life, and this life has been in no group.
     restored: bool,
+    /// Set where the plan's sides are not merged when they meet.
+    pub(super) unmerged: bool,
 }
 
 impl Split {
+    /// No peer is missing yet.
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            unmerged: !plan.merges(),
+            ..Self::default()
+        }
+    }
+
     /// A group formed at this base, with these members and the heaviest weight among them. Peers for
     /// which `lost` holds cannot be reached.
     pub(crate) fn grouped(
@@ -155,8 +178,31 @@ impl Split {
         })
     }
 
+    /// This peer's branch, if it is to be merged with others. Asked after every message.
     pub(crate) fn mergeable(&self) -> Option<Branch> {
-        self.branch().filter(|_| !self.attempts.given_up)
+        let merges = !self.unmerged && !self.attempts.given_up;
+        merges.then(|| self.branch()).flatten()
+    }
+
+    /// The branch of a peer whose side is merged with no other.
+    pub(crate) fn unmerged_branch(&self) -> Option<Branch> {
+        self.branch().filter(|_| self.unmerged)
+    }
+
+    /// What this peer tells another one of its branch. After a restart it is told to those that are missing
+    /// from it: to its own side it is a member that comes back, like one without a branch. Where sides are not
+    /// merged, only peers that have not begun yet compare what they hold.
+    pub(crate) fn branch_for(&self, peer: PeerId) -> Option<Branch> {
+        match (self.restored, self.unmerged_branch()) {
+            (true, Some(unmerged)) => Some(unmerged),
+            (true, None) => self.mergeable().filter(|_| self.misses(peer)),
+            (false, _) => self.mergeable(),
+        }
+    }
+
+    /// A branch and this peer's are to be merged.
+    pub(crate) fn meets(&self, theirs: &Branch) -> bool {
+        self.mergeable().is_some_and(|mine| theirs.meets(&mine))
     }
 
     /// Returns `true` if the peer is missing from this branch.
@@ -189,8 +235,23 @@ impl Split {
         self.attempts.given_up |= self.attempts.failed >= MERGE_ATTEMPTS_MAX;
     }
 
+    /// Peers of another branch are here, or none is.
+    pub(crate) fn look(&mut self, here: bool, now: Time) -> Look {
+        let Some(branch) = self.mergeable() else {
+            return Look::Whole;
+        };
+        let came = self.apart(here, now);
+        if self.attempts.given_up {
+            Look::GivenUp
+        } else if came {
+            Look::Met(branch)
+        } else {
+            Look::Tries
+        }
+    }
+
     /// Notes if peers of another branch are here; true if they came just now.
-    pub(crate) fn apart(&mut self, here: bool, now: Time) -> bool {
+    fn apart(&mut self, here: bool, now: Time) -> bool {
         let since = &mut self.attempts.since;
         match (here, *since) {
             (false, _) => *since = None,
@@ -252,11 +313,6 @@ impl Split {
         self.adopt(&kept.branch, kept.missing.into_iter().collect());
         self.heaviest = kept.heaviest;
         self.restored = self.began.is_some();
-    }
-
-    /// Set while the branch is one of an earlier life, and this life has been in no group.
-    pub(crate) const fn is_restored(&self) -> bool {
-        self.restored
     }
 
     /// Peers that were in groups with this one.
@@ -372,10 +428,10 @@ mod tests {
         again.restore(kept.clone());
         assert_eq!(again.branch(), split.branch());
         assert_eq!(again.kept(), Some(kept));
-        assert!(again.misses(peer(1)) && again.misses(peer(2)) && again.is_restored());
+        assert!(again.misses(peer(1)) && again.misses(peer(2)) && again.restored);
         // It goes on counting.
         round(&mut again, 7, &[0], &[1, 2]);
-        assert!(!again.is_restored());
+        assert!(!again.restored);
         assert_eq!(again.branch().map(|b| b.weight), Some(30.0));
         assert_eq!(Split::default().kept(), None);
     }

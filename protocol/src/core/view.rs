@@ -1,15 +1,22 @@
 //! The view: the peers that one peer knows, what they last said, and their records. Bounded.
+//!
+//! Where members sign, those count whose contributions are in the last rounds that had a result ([`Seats`]). All
+//! members that apply a round see the same contributors, so they count the same seats, whichever links they miss
+//! and whichever peers they have cut off.
 
+use crate::core::absence::Absence;
 use crate::core::links::Links;
 use crate::core::measured_links::MeasuredLinks;
-use crate::core::remote::{DIALS_REFUSED, Remote};
-use crate::core::seats::Seats;
 use crate::core::split::Split;
-use crate::limits::{DIAL_ATTEMPTS_MAX, GRID_STRANGERS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
-use crate::sorted::SortedMap;
-use crate::wire::PeerRecord;
-use crate::{Base, Digest, PeerId, Round, Time};
+use crate::limits::{
+    DIAL_ATTEMPTS_MAX, GRID_STRANGERS_MAX, GRID_VIEW_PEERS_MAX, GROUP_MEMBERS_MAX,
+    LOST_MEMBER_WAIT, VIEW_PEERS_MAX,
+};
+use crate::sorted::{SortedMap, SortedSet};
+use crate::wire::{Muster, PeerRecord};
+use crate::{Base, Branch, Digest, PeerId, Plan, Round, Time};
 use core::time::Duration;
+use std::collections::VecDeque;
 
 /// How often the pause between two dials of a peer that a split cut off doubles: up to 16 seconds. While it is
 /// away the branches of both sides grow, and the link may be back at any time.
@@ -42,6 +49,15 @@ pub struct View {
 }
 
 impl View {
+    /// No peer is known yet.
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            rolls: plan.agreement.grouping.has_roll(),
+            split: Split::new(plan),
+            ..Self::default()
+        }
+    }
+
     /// Every known peer.
     pub fn iter(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
         self.remotes.iter().map(|(id, remote)| (*id, &**remote))
@@ -80,13 +96,12 @@ impl View {
 
     /// Peers of this peer's branch that know of it.
     pub(crate) fn own_side(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
-        let mine = self.split.mergeable();
-        let same = move |r: &Remote| {
+        let meets = |r: &Remote| {
             let theirs = r.contact.branch.as_deref();
-            mine.is_some_and(|mine| theirs.is_some_and(|theirs| theirs.meets(&mine)))
+            theirs.is_some_and(|theirs| self.split.meets(theirs))
         };
         self.of_this_branch()
-            .filter(move |(id, r)| same(r) && !self.split.misses(*id))
+            .filter(move |(id, r)| meets(r) && !self.split.misses(*id))
     }
 
     /// A peer is linked and has greeted.
@@ -124,13 +139,16 @@ impl View {
     /// Finds out again which peers are of another branch. One that holds what this peer holds, or began the
     /// round that it is in as this peer did, is not: links were missing, but there is nothing to merge.
     pub(crate) fn sort_sides(&mut self, anchor: Digest) {
-        let mine = self.split.mergeable();
+        let split = &self.split;
+        if split.unmerged {
+            return;
+        }
         for (id, remote) in &mut self.remotes {
             let theirs = remote.contact.branch.as_deref();
-            remote.contact.apart = mine.zip(theirs).is_some_and(|(mine, theirs)| {
-                let same = [Some(anchor), self.split.began_with(remote.round)];
-                let missing = self.split.misses(*id) && !same.contains(&remote.anchor);
-                missing && theirs.meets(&mine) && self.split.credible(theirs, remote.round)
+            remote.contact.apart = theirs.is_some_and(|theirs| {
+                let same = [Some(anchor), split.began_with(remote.round)];
+                let missing = split.misses(*id) && !same.contains(&remote.anchor);
+                missing && split.meets(theirs) && split.credible(theirs, remote.round)
             });
         }
     }
@@ -168,11 +186,6 @@ impl View {
     /// same others.
     pub fn is_complete(&self) -> bool {
         self.remotes.len() < VIEW_PEERS_MAX / 2
-    }
-
-    /// The run has a roll.
-    pub(crate) const fn expect_mates(&mut self) {
-        self.rolls = true;
     }
 
     /// How many peers it has room for.
@@ -315,6 +328,181 @@ impl View {
     }
 }
 
+/// This peer's knowledge of one other peer.
+#[derive(Clone, Debug, Default)]
+pub struct Remote {
+    /// Set while a link is up.
+    pub linked: bool,
+    /// Set once it said a compatible hello on this link.
+    pub greeted: bool,
+    /// Set while it takes part in rounds, as it says.
+    pub ready: bool,
+    /// How far it is on its way to its first round, as it says.
+    pub muster: Muster,
+    /// Set while it takes part for the first time and is not waited for.
+    pub probation: bool,
+    /// The last round in which it was in a group with this peer, on this link.
+    pub grouped: Option<Round>,
+    /// Set from a failure to do its part until it speaks.
+    pub suspected: bool,
+    /// The round it is in, in its own words.
+    pub round: Round,
+    /// Its anchor when it said hello.
+    pub anchor: Option<Digest>,
+    /// Round-trip time, once measured.
+    pub rtt: Option<Duration>,
+    /// Bytes per second, once measured.
+    pub rate: Option<u64>,
+    /// Misbehaviour so far.
+    pub score: u32,
+    /// Cut off for good.
+    pub banned: bool,
+    pub(crate) conduct: Conduct,
+    pub(crate) contact: Contact,
+}
+
+/// How well a remote has done its part.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conduct {
+    /// The round in which it is waited for next, and the rounds until the time after.
+    pub(crate) trial: Option<(Round, u64)>,
+    /// Rounds without a contribution of it.
+    pub(crate) absence: Absence,
+}
+
+/// How a remote is reached, and the attempts so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contact {
+    /// Set if its certificate gives it no part in rounds.
+    pub(crate) observes: bool,
+    /// Set once this peer cut it off on this link: its slices are rejected.
+    pub(crate) refused: bool,
+    pub(crate) record: Option<PeerRecord>,
+    /// When this peer last greeted it.
+    pub(crate) hello_at: Option<Time>,
+    pub(crate) dials: u32,
+    /// When it is dialled next.
+    pub(crate) dial_at: Option<Time>,
+    /// Set if it has the state with which this peer began, and begins when it hears of that.
+    pub(crate) together: bool,
+    /// By how many seconds its clock is ahead of this peer's, in its own record; zero if about right.
+    pub(crate) clock: Option<i64>,
+    /// Set once its wrong clock was reported.
+    pub(crate) clock_told: bool,
+    /// Set if their last link was one too many: it is not dialled for the sake of a link.
+    pub(crate) spared: bool,
+    /// Set once it said goodbye because it leaves.
+    pub(crate) left: bool,
+    /// The branch that it is in, in its own words. Few have one, and it is large.
+    pub(crate) branch: Option<Box<Branch>>,
+    /// Since when its link is gone, if it was in groups with this peer until then, or this peer knows no result, and it
+    /// said no goodbye.
+    pub(crate) lost: Option<Time>,
+    /// Set while its branch is to be merged with this one: until then their rounds differ.
+    pub(crate) apart: bool,
+}
+
+/// Rounds after which a peer that always comes late is waited for again.
+const TRIAL_GAP_MAX: u64 = 64;
+
+/// Dials of a peer that refused this one: left alone until its record changes.
+pub(crate) const DIALS_REFUSED: u32 = u32::MAX;
+
+impl Remote {
+    /// Where it can be reached, in its own words, once it said so.
+    pub const fn record(&self) -> Option<&PeerRecord> {
+        self.contact.record.as_ref()
+    }
+
+    /// A link is up, and it said a compatible hello on it.
+    pub(crate) const fn is_here(&self) -> bool {
+        self.linked && self.greeted
+    }
+
+    /// Away though it takes part: it neither said goodbye nor was sent away.
+    pub const fn is_missed(&self) -> bool {
+        let contact = &self.contact;
+        let expected = !contact.left && !contact.spared && !contact.refused && !contact.observes;
+        expected && !self.greeted && !self.banned && contact.dials != DIALS_REFUSED
+    }
+
+    /// It takes part again, from `round` on. At first it is on probation and no peer waits for it.
+    /// Then it is waited for in one round, and, if it is late again, less and less often. A
+    /// newcomer begins its first rounds a little after the others and would always be late if no
+    /// peer waited.
+    pub(crate) fn on_trial(&mut self, round: Round) {
+        let (from, gap) = self.conduct.trial.unwrap_or((round.next(), 1));
+        self.probation = round < from;
+        self.conduct.trial = Some(if self.probation {
+            (from, gap)
+        } else {
+            (
+                Round(round.0.saturating_add(gap)),
+                (2 * gap).min(TRIAL_GAP_MAX),
+            )
+        });
+    }
+
+    /// It did its part with others: from now on others wait for it as for any peer.
+    pub(crate) fn settle(&mut self) {
+        self.probation = false;
+        self.conduct.trial = None;
+    }
+
+    /// Lets it be dialled again from the shortest wait on, unless one of the two refused the other.
+    pub(crate) fn forgive_dials(&mut self) {
+        if self.contact.dials != DIALS_REFUSED {
+            self.contact.dials = 0;
+        }
+    }
+}
+
+/// Rounds with a result for which a contribution gives its peer a seat, where members sign.
+pub(crate) const SEAT_ROUNDS: usize = 8;
+
+/// Seats that results may give.
+pub(crate) const SEATS_MAX: usize = SEAT_ROUNDS * GROUP_MEMBERS_MAX;
+
+/// Rounds after which a result says nothing of seats any more, because too many had none since.
+const SEAT_AGE_MAX: u64 = 64;
+
+/// The contributors of the last rounds that had a result.
+#[derive(Debug, Default)]
+pub(crate) struct Seats {
+    /// Oldest first; at most [`SEAT_ROUNDS`].
+    rounds: VecDeque<(Round, SortedSet<PeerId>)>,
+    noted: Time,
+}
+
+impl Seats {
+    pub(crate) fn note(&mut self, now: Time, round: Round, contributors: SortedSet<PeerId>) {
+        if self.rounds.back().is_some_and(|(last, _)| *last >= round) {
+            return;
+        }
+        if self.rounds.len() == SEAT_ROUNDS {
+            self.rounds.pop_front();
+        }
+        self.rounds.push_back((round, contributors));
+        self.noted = now;
+    }
+
+    /// The contributors of the last rounds; none where the last result is too long ago to know.
+    pub(crate) fn of(&self, round: Round) -> SortedSet<PeerId> {
+        let recent = self
+            .rounds
+            .iter()
+            .filter(|(noted, _)| round.since(*noted) <= SEAT_AGE_MAX);
+        recent
+            .flat_map(|(_, peers)| peers.iter().copied())
+            .collect()
+    }
+
+    /// True once no round has had a result for [`LOST_MEMBER_WAIT`]: members without a link may be gone for good.
+    pub(crate) fn stand_still(&self, now: Time) -> bool {
+        now.since(self.noted) >= LOST_MEMBER_WAIT
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,8 +534,10 @@ mod tests {
 
     #[test]
     fn in_a_grid_there_is_room_for_the_mates_of_the_largest_roll() {
-        let mut view = View::default();
-        view.expect_mates();
+        let mut view = View {
+            rolls: true,
+            ..View::default()
+        };
         let heard =
             (0..2 * GRID_STRANGERS_MAX as u16).filter(|id| view.learn(&record(*id, 1, 60), at(0)));
         assert_eq!(heard.count(), GRID_STRANGERS_MAX);
@@ -502,5 +692,43 @@ mod tests {
             })
             .collect();
         assert_eq!(waited, [11, 12, 14, 18, 26, 42]);
+    }
+}
+
+#[cfg(test)]
+mod seats_tests {
+    use super::*;
+    use core::time::Duration;
+
+    fn peers(of: &[u8]) -> SortedSet<PeerId> {
+        of.iter()
+            .map(|byte| PeerId::from_bytes([*byte; 32]))
+            .collect()
+    }
+
+    #[test]
+    fn a_seat_lasts_for_some_results_and_not_longer() {
+        let mut seats = Seats::default();
+        assert!(seats.of(Round(0)).is_empty());
+        seats.note(Time::ZERO, Round(0), peers(&[1, 2, 3]));
+        for round in 1..SEAT_ROUNDS as u64 {
+            seats.note(Time::ZERO, Round(round), peers(&[1, 2]));
+            // A round that is noted twice counts once.
+            seats.note(Time::ZERO, Round(round), peers(&[4]));
+            assert_eq!(seats.of(Round(round + 1)), peers(&[1, 2, 3]));
+        }
+        let next = SEAT_ROUNDS as u64;
+        seats.note(Time::ZERO, Round(next), peers(&[1, 2]));
+        assert_eq!(seats.of(Round(next + 1)), peers(&[1, 2]));
+        assert!(seats.of(Round(next + 1 + SEAT_AGE_MAX)).is_empty());
+    }
+
+    #[test]
+    fn only_a_swarm_without_results_for_long_stands_still() {
+        let mut seats = Seats::default();
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        assert!(!seats.stand_still(at(59)) && seats.stand_still(at(60)));
+        seats.note(at(60), Round(3), peers(&[1]));
+        assert!(!seats.stand_still(at(119)) && seats.stand_still(at(120)));
     }
 }

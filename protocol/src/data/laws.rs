@@ -1,8 +1,8 @@
 //! What holds for any ledger after any rounds, and for any bytes.
 
+use super::ledger::Tally;
 use super::runs::{Runs, count};
 use super::stream::Stream;
-use super::tally::Tally;
 use super::*;
 use crate::{PeerId, Round};
 use proptest::collection::{btree_map, vec};

@@ -35,14 +35,12 @@ mod ledger;
 mod mine;
 mod runs;
 mod stream;
-mod tally;
 
-pub use ledger::Ledger;
+pub(crate) use ledger::{Counted, Tally, tally_fits};
+pub use ledger::{Ledger, TallyEntry};
 pub(crate) use mine::{Me, Mine};
 pub use runs::Run;
 pub(crate) use stream::Turn;
-pub use tally::TallyEntry;
-pub(crate) use tally::{Counted, Tally, tally_fits};
 
 use serde::{Deserialize, Serialize};
 

@@ -5,8 +5,9 @@
 //! donors, then replay the rounds that were decided meanwhile. No other peer's round waits for
 //! either.
 
-use crate::core::anchor::Anchor;
-use crate::core::timers::Timer;
+use crate::core::context::Anchor;
+use crate::core::deadlines::Timer;
+use crate::core::split::Look;
 use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::exchange::Signal;
 use crate::limits::{DONORS_MAX, VOUCHERS_SOUGHT_MAX};
@@ -688,23 +689,21 @@ impl Peer {
     /// Peers of another branch may have come: stops for a merge as soon as its work allows.
     pub(super) fn look_for_branches(&mut self) {
         let here = self.cx.view.apart().next().is_some();
-        if self.cx.view.split.apart(here, self.cx.now)
-            && let Some(branch) = self.cx.branch()
-        {
-            let round = self.cx.round;
-            self.cx.emit(Event::BranchesMet {
+        let round = self.cx.round;
+        match self.cx.view.split.look(here, self.cx.now) {
+            Look::Whole => return,
+            Look::Tries => {}
+            Look::Met(branch) => self.cx.emit(Event::BranchesMet {
                 round,
                 base: branch.began(),
                 weight: branch.weight,
-            });
-        }
-        if self.cx.branch().is_none() {
-            // They have been here for too long without a merge.
-            let round = self.cx.round;
-            let given_up = true;
-            self.cx.emit(Event::NotMerged { round, given_up });
-            self.cx.sort_sides();
-            return;
+            }),
+            Look::GivenUp => {
+                let given_up = true;
+                self.cx.emit(Event::NotMerged { round, given_up });
+                self.cx.sort_sides();
+                return;
+            }
         }
         if !here || !self.exchange.merge_is_due(&self.cx) {
             return;

@@ -5,7 +5,7 @@
 //! the whole swarm was restarted: it waits for the peers that it trained with. Those that hold the
 //! newest state begin; the others take that state over.
 
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::core::{Event, Phase, Remote, Wait};
 use crate::limits::{
     ALIVE_EVERY, COMPANIONS_WAIT, MISSING_AGAIN_MAX, OBSERVE_EVERY, REST_ASKED_AGAIN,
@@ -407,7 +407,7 @@ impl Peer {
     /// The newest state of a heavier side that waits here, where sides are not merged.
     fn heavier_side(&self) -> Option<Base> {
         let split = &self.cx.view.split;
-        let mine = self.cx.unmerged_branch()?;
+        let mine = split.unmerged_branch()?;
         let said = |id: PeerId| {
             let remote = self.cx.view.get(id)?;
             remote.contact.branch.as_deref()

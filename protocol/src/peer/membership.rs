@@ -1,8 +1,8 @@
 //! Membership: links, hellos, records by anti-entropy, signs of life, and what a broken rule costs. For a peer
 //! of a grid or of cells also its place in the roll, and the links that follow from it.
 
-use crate::core::remote::DIALS_REFUSED;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
+use crate::core::view::DIALS_REFUSED;
 use crate::core::{Event, Output, Phase};
 use crate::exchange::{GridMessage, Signal};
 use crate::limits::{
@@ -17,7 +17,7 @@ use crate::wire::{
     Alive, ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Rates, Reason,
     RecordFields, WireError, canonical,
 };
-use crate::{Digest, FoundingMessage, Grouping, LinkRates, PeerError, PeerId, Proof, Round, Time};
+use crate::{Digest, FoundingMessage, LinkRates, PeerError, PeerId, Proof, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -58,7 +58,7 @@ impl Peer {
             anchor: self.cx.anchor(),
             ready,
             muster: self.muster(),
-            branch: self.cx.branch_for(to).map(Box::new),
+            branch: self.cx.view.split.branch_for(to).map(Box::new),
         };
         self.cx.send(to, MembershipMessage::Hello(hello));
     }
@@ -240,7 +240,7 @@ impl Peer {
                 ready,
                 anchor,
                 muster,
-                branch: self.cx.branch_for(peer).map(Box::new),
+                branch: self.cx.view.split.branch_for(peer).map(Box::new),
             };
             self.cx.send(peer, MembershipMessage::Alive(alive));
         }
@@ -774,10 +774,8 @@ const SERVED_UNTIL: Round = Round(3);
 impl Peer {
     /// This peer's record is known: it can be found, and can found.
     fn begin_founding(&mut self, record: &PeerRecord) {
-        let row = match self.cx.plan.agreement.grouping {
-            Grouping::Flat => return,
-            Grouping::Grid { row } => row,
-            Grouping::Cells { cell } | Grouping::RandomCells { cell } => cell,
+        let Some(row) = self.cx.plan.agreement.grouping.first_row() else {
+            return;
         };
         let fresh = self.cx.round == Round(0)
             && self.cx.rolls.roll.is_none()

@@ -2,7 +2,7 @@
 //! aggregates, a fraction of a state) and applies them in order. It keeps its delta on top.
 
 use crate::core::context::Context;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::core::{Event, FetchId, Output, Wait};
 use crate::exchange::{admit, digests_of, inputs_of, proven, scores_of, slices_of};
 use crate::limits::{DONORS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};

@@ -1,8 +1,8 @@
 //! The life of a round: train, exchange, apply, settle (evaluate, save), next. Also the start
 //! before the first round, a pause between two, and the end after the last.
 
-use crate::core::anchor::Anchor;
-use crate::core::timers::Timer;
+use crate::core::context::Anchor;
+use crate::core::deadlines::Timer;
 use crate::core::{EVALUATE_NEVER, Event, Output, Phase, Remote};
 use crate::data::Counted;
 use crate::exchange::Outcome;

@@ -1,6 +1,6 @@
 //! What a peer remembers across restarts, as bytes inside its checkpoint.
 
-use crate::core::seats::SEATS_MAX;
+use crate::core::view::SEATS_MAX;
 use crate::limits::SNAPSHOT_BYTES_MAX;
 use crate::wire::{WireError, check, decode_limited, encode_value};
 use crate::{KeptSplit, PeerId, PlanHash, Round, TrainSummary};

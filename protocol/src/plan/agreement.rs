@@ -133,6 +133,14 @@ impl Grouping {
         }
     }
 
+    /// Peers of a row or of a cell in a run's first roll; `None` without a roll.
+    pub(crate) const fn first_row(self) -> Option<u16> {
+        match self {
+            Self::Grid { row } => Some(row),
+            _ => self.cell(),
+        }
+    }
+
     const FLAT_BYTES: usize = size_of::<u32>();
 }
 

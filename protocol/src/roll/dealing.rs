@@ -107,29 +107,27 @@ impl Shuffle {
 impl Dealing {
     /// How a roll of `places` is dealt; `None` where a plan has no cells.
     pub fn new(grouping: Grouping, run: RunId, places: usize) -> Option<Self> {
-        match grouping {
-            Grouping::Flat | Grouping::Grid { .. } => None,
-            Grouping::Cells { cell } => Some(Self {
-                axes: Axes::new(places, cell),
-                shuffle: None,
-            }),
-            Grouping::RandomCells { cell } => {
-                let cell = usize::from(cell).max(2);
-                Some(Self {
-                    axes: Axes::of_most(places, DEALT_POOL_MAX, DEALT_POOL_MAX),
-                    shuffle: Some(Shuffle { run, cell }),
-                })
+        let most = grouping.cell()?;
+        Some(if let Grouping::RandomCells { .. } = grouping {
+            let cell = usize::from(most).max(2);
+            Self {
+                axes: Axes::of_most(places, DEALT_POOL_MAX, DEALT_POOL_MAX),
+                shuffle: Some(Shuffle { run, cell }),
             }
-        }
+        } else {
+            Self {
+                axes: Axes::new(places, most),
+                shuffle: None,
+            }
+        })
     }
 
     /// The most peers of a cell where the plan says so; zero without cells.
     pub fn largest_of(grouping: Grouping) -> usize {
-        match grouping {
-            Grouping::Flat | Grouping::Grid { .. } => 0,
-            Grouping::Cells { cell } => Axes::largest(cell),
-            Grouping::RandomCells { cell } => usize::from(cell),
-        }
+        grouping.cell().map_or(0, |cell| match grouping {
+            Grouping::RandomCells { .. } => usize::from(cell),
+            _ => Axes::largest(cell),
+        })
     }
 
     /// The places of the cell of a place in a round, ascending, this one among them.

@@ -99,12 +99,7 @@ impl Roll {
                 places.push(Place { record, since });
             }
         }
-        let columns = Grid::columns_for(places.len(), row, 0) as u16;
-        Self::of(Content {
-            row,
-            columns,
-            places,
-        })
+        Self::with_places(places, row, 0)
     }
 
     /// The same, with rows within sites: peers of a site take places side by side. The order stays where that would
@@ -135,6 +130,16 @@ impl Roll {
         let rows = (0..grid.rows()).map(|row| &self.content.places[grid.row(row)]);
         let mixed = |row: &&[Place]| row.iter().any(|place| place.site() != row[0].site());
         rows.filter(mixed).count()
+    }
+
+    /// With as many columns as these places need; `columns` so far, zero without a roll before it.
+    fn with_places(places: Vec<Place>, row: u16, columns: u16) -> Self {
+        let columns = Grid::columns_for(places.len(), row, usize::from(columns)) as u16;
+        Self::of(Content {
+            row,
+            columns,
+            places,
+        })
     }
 
     fn of(content: Content) -> Self {
@@ -252,13 +257,7 @@ impl Roll {
         places.resize(len, None);
         self.fill(&mut places, comes);
         let places: Vec<Place> = places.into_iter().flatten().collect();
-        let now = usize::from(self.content.columns);
-        let columns = Grid::columns_for(places.len(), self.content.row, now) as u16;
-        Self::of(Content {
-            row: self.content.row,
-            columns,
-            places,
-        })
+        Self::with_places(places, self.content.row, self.content.columns)
     }
 
     fn newcomers(&self, change: &RollChange, since: Round) -> Vec<Place> {

@@ -1,7 +1,7 @@
 //! Whom a peer takes for registrars, and which peers have registered with it.
 
+use crate::id::rendezvous;
 use crate::limits::{FOUNDING_QUIET_TICKS, FOUNDING_RETRY_TICKS, REGISTRARS_MAX, ROLL_PEERS_MAX};
-use crate::rendezvous::rendezvous;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
 use crate::{PeerId, Round, RunId};

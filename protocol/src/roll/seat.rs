@@ -1,6 +1,6 @@
 //! A place of the roll that gets another holder, where no round decides for all.
 
-use super::{Grid, Place, Roll};
+use super::{Place, Roll};
 use crate::limits::ROLL_PEERS_MAX;
 use crate::wire::PeerRecord;
 use crate::{PeerId, Round};
@@ -67,15 +67,7 @@ impl Roll {
             index.insert(peer, at as u32);
             changed = true;
         }
-        let (row, now) = (self.content.row, usize::from(self.content.columns));
-        let columns = Grid::columns_for(places.len(), row, now) as u16;
-        changed.then(|| {
-            Self::of(super::Content {
-                row,
-                columns,
-                places,
-            })
-        })
+        changed.then(|| Self::with_places(places, self.content.row, self.content.columns))
     }
 }
 

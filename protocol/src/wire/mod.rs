@@ -12,12 +12,7 @@ pub(crate) mod raw;
 mod record;
 mod version;
 
-pub use crate::exchange::{
-    AgreedMessage, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage,
-    FragmentMessage, GridMessage, Head, Held, Member, MergeSide, Pledge, Promise, Proposal,
-    Proposed, PullMessage, Said, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup,
-    SignedMessage, Stated, VoteCertificate, Whereabouts, value_of,
-};
+pub use crate::exchange::*;
 pub use check::WireError;
 pub(crate) use check::family;
 pub use codec::{canonical, decode_limited, decode_value, encode_value};

@@ -1,29 +1,26 @@
 //! The invariants, checked after every input of every peer.
 //!
-//! Each check is in one file and costs a few operations on one peer, so a thousand peers stay fast.
+//! Each check costs a few operations on one peer, so a thousand peers stay fast.
 
+mod bounded;
 mod data_once;
 mod edges_agree;
-mod inbox_bounded;
-mod lead_bounded;
 mod mass_conserved;
 mod merged_by_weight;
 mod rounds_monotonic;
 mod same_bits;
 mod same_steps;
 mod sums_whole;
-mod waits_bounded;
 
 use crate::data::DataReport;
 use crate::fault::{Effect, Fault};
 use crate::host::Host;
 use crate::recipe::Recipe;
 use crate::scenario::Scenario;
+use bounded::{InboxBounded, LeadBounded};
 use core::time::Duration;
 use data_once::DataOnce;
 use edges_agree::EdgesAgree;
-use inbox_bounded::InboxBounded;
-use lead_bounded::LeadBounded;
 use mass_conserved::MassConserved;
 use merged_by_weight::MergedByWeight;
 use murmurate_protocol::{Event, Input, Order, PeerId, Plan, Round, SliceMeta, Tag, Time};
@@ -45,7 +42,7 @@ pub(crate) struct Checks {
     lead: Option<LeadBounded>,
     ids: Vec<PeerId>,
     edges: Option<EdgesAgree>,
-    merges: Option<MergedByWeight>,
+    branches: Option<MergedByWeight>,
     data: Option<DataOnce>,
     sums: Option<SumsWhole>,
     plan: Plan,
@@ -75,8 +72,7 @@ impl Checks {
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
             edges: exchange.facts().has_edges.then(EdgesAgree::default),
-            merges: (recipe.plan().merges() && !scenario.is_timing_only())
-                .then(|| MergedByWeight::new(recipe.plan())),
+            branches: (!scenario.is_timing_only()).then(|| MergedByWeight::new(recipe.plan())),
             data: scenario.data.map(DataOnce::new),
             sums: (recipe.plan().agreement)
                 .whole
@@ -162,7 +158,7 @@ impl Checks {
     }
 
     pub(crate) fn hear(&mut self, index: usize, event: &Event) -> Result<(), String> {
-        waits_bounded::check(event, self.pauses[index])?;
+        bounded::check_wait(event, self.pauses[index])?;
         match &mut self.bits {
             Some(bits) => bits.check(index, event),
             None => Ok(()),
@@ -185,8 +181,8 @@ impl Checks {
 
     /// Notes the branch that a peer brings into a merge.
     pub(crate) fn brings(&mut self, index: usize, round: Round, host: &Host) {
-        if let Some(merges) = &mut self.merges {
-            merges.brings(self.ids[index], round, host);
+        if let Some(branches) = &mut self.branches {
+            branches.brings(self.ids[index], round, host);
         }
     }
 
@@ -199,8 +195,8 @@ impl Checks {
         if let (Some(data), Event::RoundEnded { .. }) = (&mut self.data, event) {
             data.opens(host)?;
         }
-        match &mut self.merges {
-            Some(merges) => merges.check(self.ids[index], host, event),
+        match &mut self.branches {
+            Some(branches) => branches.check(self.ids[index], host, event),
             None => Ok(()),
         }
     }
@@ -226,7 +222,7 @@ impl Checks {
             lead.check(self.ids[index], &host.peer)?;
         }
         if let Some(now) = timed_out {
-            waits_bounded::check_deadline(host.peer.poll_timeout(), now)?;
+            bounded::check_deadline(host.peer.poll_timeout(), now)?;
         }
         if let Some(sums) = &self.sums {
             sums.check()?;

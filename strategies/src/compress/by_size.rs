@@ -4,9 +4,7 @@ use super::{
     Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,
     Sparse,
 };
-use crate::compress::header::Header;
-use crate::compress::inner::Inner;
-use crate::compress::raw::{between, push_u32s, take, take_u32s};
+use crate::compress::raw::{Header, Inner, between, push_u32s, take, take_u32s};
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
 use core::cell::RefCell;

@@ -1,15 +1,40 @@
-//! A codec, and the two ways in which a codec takes part in more than a sum: `Gathering`, for the exchange
-//! whose members all hold every contribution as it was encoded, and `TwoPasses`, for exchanges whose members
-//! contribute twice. No IO and no agreement: the Executor passes in the agreed bytes.
+//! A codec: its entry in the list of codecs, its properties, its input, and its trait.
+//!
+//! A codec may take part in more than a sum: by `Gathering`, for the exchange whose members all hold every
+//! contribution as it was encoded, and by `TwoPasses`, for exchanges whose members contribute twice. No IO and no
+//! agreement: the Executor passes in the agreed bytes.
 //!
 //! The common state of a gathering depends only on the agreed contributions of all rounds. So members with
 //! the same anchor have the same bits of it. It is part of the state that newcomers fetch, and a void round
 //! does not change it.
+//!
+//! # Error feedback
+//!
+//! Error feedback: what a codec leaves out of one round is added to the next. The Executor owns the
+//! residual.
+//!
+//! With delta_t the delta of the round, e_t the residual and C the codec:
+//!
+//! ```text
+//! v_t     = delta_t + e_t                 fold_in
+//! e_{t+1} = v_t - C(v_t)                  Codec::encode_residual
+//! e'      = e + C(v_t)                    if C(v_t) did not become part of the anchor
+//! ```
+//!
+//! The sums telescope: if every contribution is delivered, `sum_t C(v_t) = sum_t delta_t + e_0 -
+//! e_T`. So the applied changes differ from the learned ones only by the last residual, however
+//! much the codec leaves out in each round. After a contribution is lost, `e' = v_t`, so nothing is
+//! missing. For a codec with contraction delta the residual stays bounded by `||e||^2 <= 4 (1 -
+//! delta) / delta^2 max ||delta_t||^2`. With a lossless codec the residual stays zero.
+//!
+//! Source: Seide et al., "1-bit stochastic gradient descent" (Interspeech 2014); bound: Karimireddy
+//! et al., "Error feedback fixes SignSGD" (ICML 2019), lemma 3.
 
-use super::feedback;
-use super::{CodecProperties, EncodeContext};
-use core::ops::Range;
+use crate::kind::Kind;
+use crate::parameter::Parameter;
 use murmurate_protocol::{BytesBound, Digest};
+use serde::{Serialize, Serializer};
+use std::ops::Range;
 
 /// Why a decoder refuses bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,7 +123,7 @@ pub trait Codec: Send {
         context: &mut EncodeContext<'_>,
         out: &mut Vec<u8>,
     ) {
-        feedback::fold_in(delta, residual);
+        fold_in(delta, residual);
         let start = out.len();
         self.encode(residual, context, out);
         let left = self.decode_own(&out[start..], context.shared, -1.0, residual);
@@ -363,4 +388,327 @@ pub(super) fn name_of(basis: &[u8]) -> [u8; 8] {
     let mut eight = [0; 8];
     eight.copy_from_slice(&Digest::of(basis).as_bytes()[..8]);
     eight
+}
+
+/// The most values for each parameter that a codec may keep.
+pub const PLANES_MAX: usize = 2;
+
+/// A row-major matrix that is completely inside a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Matrix {
+    /// Where it begins in the slice.
+    pub offset: usize,
+    /// Rows. Where a slice ends inside a tensor, only the tensor's whole rows are here.
+    pub rows: usize,
+    /// Values in a row: the product of all dimensions but the first.
+    pub columns: usize,
+}
+
+impl Matrix {
+    /// Its place in the slice.
+    pub const fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.rows * self.columns
+    }
+}
+
+/// What a codec may use and keep for the slice that it encodes.
+#[derive(Debug)]
+pub struct EncodeContext<'a> {
+    /// Different for every slice: a hash of run, round, fragment, shard, direction, origin and attempt.
+    pub seed: u64,
+    /// The same at all peers for a slice of a round: a hash of run, round, fragment, shard and
+    /// direction. Decoders read it from the header of the encoding.
+    pub shared_seed: u64,
+    /// The round, from zero: for schedules such as a warm-up.
+    pub round: u64,
+    /// The slice's matrices, ascending; empty unless the codec asks for them.
+    pub matrices: &'a [Matrix],
+    /// As many runs as the codec asks for, each with one f32 for every value of the slice; the
+    /// others are empty. They begin as zeros, follow the parameters when groups and shards change,
+    /// and are part of checkpoints, not of state transfers.
+    pub planes: [&'a mut [f32]; PLANES_MAX],
+    /// State of any length for this slice, empty at first and again when shards change; part of
+    /// checkpoints. A codec replaces contents of the wrong length.
+    pub memory: &'a mut Vec<f32>,
+    /// The common state of all members for this slice, the same bits at each:
+    /// [`Gathering`](super::Gathering). Empty at first, and for all other codecs.
+    pub shared: &'a [f32],
+    /// The vector that every member holds of this peer:
+    /// [`Gathering::hold`](super::Gathering::hold). Empty for zeros.
+    pub held: &'a [f32],
+    /// The anchor, from which this peer's contribution started: one value for each of the slice. Empty
+    /// where the caller has none.
+    pub anchor: &'a [f32],
+}
+
+impl<'a> EncodeContext<'a> {
+    /// A context with a seed and nothing else.
+    pub fn seeded(seed: u64, memory: &'a mut Vec<f32>) -> Self {
+        Self {
+            seed,
+            shared_seed: seed,
+            round: 0,
+            matrices: &[],
+            planes: [&mut [], &mut []],
+            memory,
+            shared: &[],
+            held: &[],
+            anchor: &[],
+        }
+    }
+}
+
+/// How contributions are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// Encodings with the same shared seed may be summed: C(x) + C(y) = C(x + y).
+    WhileEncoded,
+    /// Each is decoded into the sum.
+    AfterDecoding,
+    /// Each is decoded into the sum, and the sum is encoded by the same codec, with error feedback
+    /// at the owner of the shard. The owner must be the same in every round.
+    Squeezed,
+    /// Members contribute twice: the owner of a shard makes a basis of the first contributions, and the
+    /// sum of the second ones, for this basis, is the result.
+    TwoPasses,
+    /// Every member needs each contribution separately: no partial sums.
+    Gathered,
+}
+
+/// Properties of a codec.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CodecProperties {
+    /// decode(encode(x)) == x, bit for bit.
+    pub lossless: bool,
+    /// E[C(x)] == x over the seeds, or rounding is to nearest with no bias over symmetric values.
+    pub unbiased: bool,
+    /// Training stalls without error feedback. That holds for biased codecs, except signs alone.
+    pub needs_feedback: bool,
+    /// Decoded values have the magnitude of the encoded ones. Signs alone do not.
+    pub scaled: bool,
+    /// Encoding draws random numbers from the seed: the same seed gives the same bytes.
+    pub stochastic: bool,
+    /// Fit to carry parameters themselves (dense, small relative error).
+    pub dense: bool,
+    /// The least published c with E||C(x) - x||^2 <= c ||x||^2, over the seeds; infinite if there
+    /// is none. Below one the codec is contractive with delta = 1 - c; at one the error is never
+    /// longer than x; for an unbiased codec it is the bound of the variance.
+    pub error: f64,
+    /// The root mean square up to which values are not sent: there the error is as large as they are.
+    /// Zero for a codec that always sends.
+    pub quiet: f64,
+    /// How contributions are combined.
+    pub reduction: Reduction,
+    /// All peers must encode with the same seed.
+    pub shared_seed: bool,
+    /// Keeps some values as they are, at places that all peers draw alike, and sends no
+    /// others: the decoded values are a part of the input.
+    pub masks: bool,
+    /// Looks at matrices: [`Matrix`](super::Matrix).
+    pub matrices: bool,
+    /// The factor of error feedback on the residual in each round: one, or the decay of the codec.
+    pub decay: f32,
+    /// f32 for every parameter that it keeps between rounds, besides the residual of error feedback.
+    pub planes: usize,
+}
+
+impl CodecProperties {
+    /// A dense codec without loss.
+    pub const LOSSLESS: Self = Self {
+        lossless: true,
+        unbiased: true,
+        needs_feedback: false,
+        scaled: true,
+        stochastic: false,
+        dense: true,
+        error: 0.0,
+        quiet: 0.0,
+        reduction: Reduction::AfterDecoding,
+        shared_seed: false,
+        masks: false,
+        matrices: false,
+        decay: 1.0,
+        planes: 0,
+    };
+
+    /// A dense codec that rounds to nearest, with this bound of the relative squared error.
+    pub const fn rounding(error: f64) -> Self {
+        Self {
+            lossless: false,
+            error,
+            ..Self::LOSSLESS
+        }
+    }
+
+    /// A codec that draws random numbers so that its mean is exact, with this bound of the variance.
+    pub const fn random(error: f64) -> Self {
+        Self {
+            stochastic: true,
+            dense: error < 1.0,
+            ..Self::rounding(error)
+        }
+    }
+
+    /// A biased codec: needs error feedback.
+    pub const fn biased(error: f64) -> Self {
+        Self {
+            unbiased: false,
+            needs_feedback: true,
+            dense: false,
+            ..Self::rounding(error)
+        }
+    }
+
+    /// Its properties if another codec writes the values that it keeps. The error is at most that
+    /// of the values left out plus that of `after` on the rest.
+    pub(super) fn followed_by(self, after: Self) -> Self {
+        let (first, second) = (self.error, after.error);
+        // Rounding to nearest has no bias over many values, but one over the draws of one.
+        let unbiased = self.unbiased && after.unbiased && (after.lossless || after.stochastic);
+        let linear = after.lossless && self.reduction == Reduction::WhileEncoded;
+        Self {
+            lossless: self.lossless && after.lossless,
+            unbiased,
+            // A sparsifier that rescales is no projection: its error grows with the quantizer's.
+            needs_feedback: !unbiased && (self.needs_feedback || after.needs_feedback),
+            stochastic: self.stochastic || after.stochastic,
+            dense: self.dense && after.dense,
+            reduction: if linear {
+                Reduction::WhileEncoded
+            } else {
+                Reduction::AfterDecoding
+            },
+            error: if self.unbiased && !self.lossless {
+                (1.0 + first) * (1.0 + second) - 1.0
+            } else if second <= 1.0 {
+                first + second * (1.0 - first)
+            } else {
+                second
+            },
+            ..self
+        }
+    }
+
+    /// delta in E||C(x) - x||^2 <= (1 - delta) ||x||^2; `None` if it is not contractive.
+    pub fn contraction(&self) -> Option<f64> {
+        (self.error < 1.0).then_some(1.0 - self.error)
+    }
+}
+
+/// One codec as the configuration knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct CodecSpec {
+    /// Its name in the configuration.
+    pub name: &'static str,
+    /// The byte that opens its encodings. Never reused for another layout; docs/wire.md lists all.
+    pub tag: u8,
+    /// Summary, in one line.
+    pub summary: &'static str,
+    /// Equation, in one line.
+    pub equation: &'static str,
+    /// The paper.
+    pub source: &'static str,
+    /// Its parameters, at most [`PARAMETERS_MAX`](super::PARAMETERS_MAX).
+    pub parameters: &'static [Parameter],
+    /// Makes it of parameters within their ranges.
+    pub build: fn(&CodecKind) -> Box<dyn Codec>,
+}
+
+/// A codec with its parameters, all within their ranges.
+pub type CodecKind = Kind<CodecSpec>;
+
+impl CodecKind {
+    /// The codec itself.
+    pub fn build(&self) -> Box<dyn Codec> {
+        (self.spec().build)(self)
+    }
+}
+
+/// As a table of its parameters, with its name under `codec`.
+impl Serialize for CodecKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut table = self.to_table();
+        table.insert("codec".to_owned(), self.name().into());
+        table.serialize(serializer)
+    }
+}
+
+/// `values += residual`: the values to encode are the delta plus what earlier rounds left out.
+///
+/// # Panics
+///
+/// If the lengths differ.
+pub(crate) fn fold_in(residual: &[f32], values: &mut [f32]) {
+    assert_eq!(residual.len(), values.len());
+    for (v, e) in values.iter_mut().zip(residual) {
+        *v += e;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compress::{CodecKind, EncodeContext};
+
+    const LEN: usize = 50;
+
+    fn delta(round: usize) -> Vec<f32> {
+        // Multiples of 1/8: sums are exact, so the telescoping is exact for top-k.
+        (0..LEN)
+            .map(|i| ((round * 37 + i * 11) % 41) as f32 / 8.0 - 2.5)
+            .collect()
+    }
+
+    /// Exchanges 40 rounds, of which every `lost_every`-th is lost; gives the sum of the
+    /// applied values, the sum of the deltas, and the last residual.
+    fn exchange(kind: CodecKind, lost_every: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
+        let mut codec = kind.build();
+        let [mut applied, mut learned, mut residual] = [const { Vec::new() }; 3];
+        for all in [&mut applied, &mut learned, &mut residual] {
+            all.resize(LEN, 0.0f32);
+        }
+        for round in 1..=40 {
+            fold_in(&delta(round), &mut learned);
+            let (mut bytes, mut decoded, mut memory) = (Vec::new(), vec![0.0; LEN], Vec::new());
+            let mut context = EncodeContext::seeded(round as u64, &mut memory);
+            codec.encode_residual(&delta(round), &mut residual, &mut context, &mut bytes);
+            codec.decode_add(&bytes, 1.0, &mut decoded).unwrap();
+            if round % lost_every == 0 {
+                // It did not become part of the anchor.
+                fold_in(&decoded, &mut residual);
+            } else {
+                fold_in(&decoded, &mut applied);
+            }
+        }
+        (applied, learned, residual)
+    }
+
+    #[test]
+    fn what_was_applied_and_the_residual_sum_to_what_was_learned() {
+        for lost_every in [3, 5, usize::MAX] {
+            let (mut sum, learned, residual) = exchange(
+                CodecKind::new("top-k", &[("density", 0.1)]).unwrap(),
+                lost_every,
+            );
+            assert!(residual.iter().any(|e| *e != 0.0));
+            fold_in(&residual, &mut sum);
+            assert_eq!(sum, learned);
+
+            let (mut sum, learned, residual) =
+                exchange(CodecKind::new("int8", &[]).unwrap(), lost_every);
+            fold_in(&residual, &mut sum);
+            for (s, l) in sum.iter().zip(&learned) {
+                // f32 rounding of 40 additions of values below 100.
+                assert!((s - l).abs() < 1e-3, "{s} is not {l}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_lossless_codec_leaves_nothing() {
+        let (applied, learned, residual) =
+            exchange(CodecKind::new("f32", &[]).unwrap(), usize::MAX);
+        assert_eq!(applied, learned);
+        assert!(residual.iter().all(|e| *e == 0.0));
+    }
 }

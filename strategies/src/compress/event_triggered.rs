@@ -4,8 +4,7 @@
 use super::{
     Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, Parameter, Range, Reduction,
 };
-use crate::compress::header::Header;
-use crate::compress::inner::{Inner, sent};
+use crate::compress::raw::{Header, Inner, sent};
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
 use murmurate_protocol::BytesBound;

@@ -4,9 +4,7 @@ use super::{
     Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, F32, Parameter, Range,
     Reduction,
 };
-use crate::compress::header::Header;
-use crate::compress::inner::Inner;
-use crate::compress::raw::take;
+use crate::compress::raw::{Header, Inner, take};
 use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {

@@ -11,42 +11,33 @@
 //!
 //! The other files are what several of them share.
 
-pub mod feedback;
-
 mod by_size;
 mod codec;
-mod context;
 mod dense;
 mod double_squeeze;
 mod event_triggered;
 mod exact_first;
-mod header;
-mod inner;
-mod lanes;
 mod low_rank;
-mod properties;
 mod random;
 mod raw;
 mod shared_state;
 pub(crate) mod simd;
 mod sparse;
-mod spec;
 mod switched;
 mod two_passes;
 
+pub(crate) use codec::fold_in;
 pub use codec::{
-    Agreed, Bad, Codec, CodecError, Contributed, Gathering, Joined, Named, Tiles, TwoPasses,
+    Agreed, Bad, Codec, CodecError, CodecKind, CodecProperties, CodecSpec, Contributed,
+    EncodeContext, Gathering, Joined, Matrix, Named, PLANES_MAX, Reduction, Tiles, TwoPasses,
     Weighed,
 };
-pub use context::{EncodeContext, Matrix, PLANES_MAX};
 pub(crate) use dense::bf16::{SPEC as BF16_SPEC, bf16_to_f32, f32_to_bf16};
 pub use dense::f32::F32;
 pub(crate) use dense::f32::SPEC as F32_SPEC;
-pub use properties::{CodecProperties, Reduction};
 pub(crate) use random::Random;
 pub use simd::without_vectors;
 pub use sparse::exact::Sparse;
-pub use spec::{CodecKind, CodecSpec};
 pub(crate) use switched::Switched;
 pub use switched::{SwitchError, by_tag, may_replace};
 

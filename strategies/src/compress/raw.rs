@@ -1,8 +1,11 @@
 //! Helpers of several codecs: little-endian runs of f32, and checks before values are added. The
 //! loops go over arrays of a fixed size, so that the compiler turns them into vector instructions.
+//!
+//! An encoding begins with a header: the codec's byte, then its parameters.
 
-use super::CodecError;
+use super::{Codec, CodecError, CodecKind, EncodeContext};
 use core::ops::Range;
+use std::ops::Deref;
 
 /// Values that are converted on the stack before they are appended. They fit into the first-level
 /// cache, so the output is written to memory once and never zeroed first.
@@ -171,5 +174,114 @@ pub(super) fn expect_finite(bytes: &[u8], field: &'static str) -> Result<(), Cod
 pub(super) fn add_f32s(bytes: &[u8], weight: f32, acc: &mut [f32]) {
     for (a, b) in acc.iter_mut().zip(bytes.as_chunks::<4>().0) {
         *a += weight * f32::from_le_bytes(*b);
+    }
+}
+
+/// Codec and parameters as bytes. Two codecs that read each other's bytes have the same header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    bytes: [u8; Self::MOST],
+    len: usize,
+}
+
+impl Header {
+    /// The most bytes that codec and parameters take.
+    const MOST: usize = 24;
+
+    /// A codec without parameters.
+    pub(super) const fn new(tag: u8) -> Self {
+        let mut bytes = [0; Self::MOST];
+        bytes[0] = tag;
+        Self { bytes, len: 1 }
+    }
+
+    /// One parameter more, in little-endian bytes.
+    pub(super) const fn with<const N: usize>(mut self, parameter: [u8; N]) -> Self {
+        let mut at = 0;
+        while at < N {
+            self.bytes[self.len] = parameter[at];
+            (self.len, at) = (self.len + 1, at + 1);
+        }
+        self
+    }
+
+    /// The bytes that open an encoding.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// Takes itself off, if it is there.
+    pub(super) fn expect<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], CodecError> {
+        let needed = self.len;
+        let found = bytes.len();
+        let short = |field| CodecError::Length {
+            field,
+            needed,
+            found,
+        };
+        let tag = *bytes.first().ok_or(short("codec"))?;
+        if tag != self.bytes[0] {
+            return Err(CodecError::Codec {
+                expected: self.bytes[0],
+                found: tag,
+            });
+        }
+        let (head, rest) = bytes.split_at_checked(needed).ok_or(short("parameters"))?;
+        if head != self.bytes() {
+            return Err(CodecError::OutOfRange {
+                field: "parameters",
+            });
+        }
+        Ok(rest)
+    }
+}
+
+/// The codec of what another one passes on. It knows the seeds and the round, and keeps nothing between rounds.
+pub(super) struct Inner {
+    codec: Box<dyn Codec>,
+    memory: Vec<f32>,
+}
+
+impl Inner {
+    pub(super) const fn new(codec: Box<dyn Codec>) -> Self {
+        let memory = Vec::new();
+        Self { codec, memory }
+    }
+
+    /// The codec that a parameter of the outer one names, with those of its other parameters that both have.
+    pub(super) fn named(kind: &CodecKind, parameter: &str) -> Self {
+        Self::new(kind.sibling(kind.choice(parameter)).build())
+    }
+
+    pub(super) fn encode(
+        &mut self,
+        values: &[f32],
+        context: &EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let mut inner = EncodeContext {
+            shared_seed: context.shared_seed,
+            round: context.round,
+            ..EncodeContext::seeded(context.seed, &mut self.memory)
+        };
+        self.codec.encode(values, &mut inner, out);
+    }
+}
+
+impl Deref for Inner {
+    type Target = dyn Codec;
+
+    fn deref(&self) -> &Self::Target {
+        self.codec.as_ref()
+    }
+}
+
+/// The encoding behind a byte that says that there is one; `None` where nothing was sent.
+pub(super) fn sent(bytes: &[u8]) -> Result<Option<&[u8]>, CodecError> {
+    let ([sent], rest) = take::<1>(bytes, "sent")?;
+    match sent {
+        1 => Ok(Some(rest)),
+        0 if rest.is_empty() => Ok(None),
+        _ => Err(CodecError::OutOfRange { field: "sent" }),
     }
 }

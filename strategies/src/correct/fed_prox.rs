@@ -1,7 +1,7 @@
 //! Correction `fed-prox`: a quadratic penalty pulls every inner step towards the anchor.
 
 use super::Correction;
-use super::kind::{CorrectionSpec, Needs};
+use super::correction::{CorrectionSpec, Needs};
 use crate::parameter::{Parameter, Range};
 
 pub(super) const SPEC: CorrectionSpec = CorrectionSpec {

@@ -7,18 +7,14 @@
 //! [`Companion`], a second vector that travels beside the parameters. Exact diffusion changes no
 //! gradient: the exchange between neighbours does it ([`Needs::Moves`]).
 
-mod companion;
 mod correction;
 mod fed_prox;
-mod kind;
 mod quasi_global;
 mod scaffold;
 mod tracker;
 
-pub use companion::Companion;
-pub use correction::{Correction, Work};
+pub use correction::{Companion, Correction, CorrectionKind, CorrectionSpec, Needs, Work};
 pub use fed_prox::FedProx;
-pub use kind::{CorrectionKind, CorrectionSpec, Needs};
 pub use quasi_global::QuasiGlobal;
 pub use scaffold::Scaffold;
 pub use tracker::Tracker;
@@ -28,10 +24,10 @@ use crate::parameter::Parameters;
 
 /// All corrections. Random scenarios are drawn from the list: a new one goes to its end.
 pub static CORRECTIONS: &[&CorrectionSpec] = &[
-    &kind::NONE,
+    &correction::NONE,
     &fed_prox::SPEC,
     &quasi_global::SPEC,
-    &kind::EXACT_DIFFUSION,
+    &correction::EXACT_DIFFUSION,
     &tracker::GRADIENTS,
     &tracker::MOMENTA,
     &scaffold::SPEC,

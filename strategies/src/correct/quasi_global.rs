@@ -1,7 +1,7 @@
 //! Correction `quasi-global` (QG-DSGDm): a momentum estimated from the change of the mixed parameters.
 
 use super::Correction;
-use super::kind::{BETA, CorrectionSpec, Needs};
+use super::correction::{BETA, CorrectionSpec, Needs};
 
 pub(super) const SPEC: CorrectionSpec = CorrectionSpec {
     name: "quasi-global",

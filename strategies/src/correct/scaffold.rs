@@ -1,6 +1,6 @@
 //! Correction `scaffold` (SCAFFOLD): control variates remove the drift of the inner steps.
 
-use super::kind::{CorrectionSpec, Needs};
+use super::correction::{CorrectionSpec, Needs};
 use super::{Correction, Work};
 
 pub(super) const SPEC: CorrectionSpec = CorrectionSpec {

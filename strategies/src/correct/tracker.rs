@@ -1,6 +1,6 @@
 //! The tracker of gradient tracking, momentum tracking, BEER and MoTEF.
 
-use super::kind::{BETA, CorrectionSpec, Needs};
+use super::correction::{BETA, CorrectionSpec, Needs};
 use super::{Correction, Work};
 use crate::parameter::Parameter;
 

@@ -1,13 +1,12 @@
 //! This peer's outgoing contributions, and the residual of error feedback.
 
-use super::codec_state::CodecState;
-use super::codecs::Codecs;
+use super::codecs::{CodecState, Codecs};
 use super::common::Common;
 use super::host::{Host, WorkResult};
 use super::local::LocalBuffer;
 use super::places::Places;
 use crate::aggregate::quarantine_change;
-use crate::compress::feedback;
+use crate::compress::fold_in;
 use murmurate_protocol::{FragmentId, SliceId, WorkError};
 use std::collections::BTreeMap;
 
@@ -125,7 +124,7 @@ impl Contributions {
                 // Nothing is taken out before it is known what counts.
                 Some(residual) => {
                     let residual = &mut residual[range];
-                    feedback::fold_in(values, residual);
+                    fold_in(values, residual);
                     twice.first(residual, &context, out);
                 }
             }

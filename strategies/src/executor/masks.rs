@@ -110,7 +110,7 @@ impl Masks {
         let own = members.iter().find(|(peer, _)| *peer == me);
         let share = own.map_or(0.0, |(_, weight)| weight / total);
         out.extend_from_slice(&context.as_bytes()[..NAMED]);
-        let (seed, _) = super::codec_state::seeds(&self.plan, slice);
+        let (seed, _) = super::codecs::seeds(&self.plan, slice);
         let masked = Pairs::new(seeds).mask(values, share, seed, out);
         masked.or_else(|most| {
             refused(format!(

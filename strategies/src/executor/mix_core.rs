@@ -1,9 +1,8 @@
 //! The part that all mixers share: anchor, local buffer, codecs and this peer's encoded contributions.
 
-use super::anchor::Anchor;
+use super::anchor::{Anchor, Ema};
 use super::codecs::Codecs;
 use super::contributions::{Contributions, must_be_sane};
-use super::ema::Ema;
 use super::frame::{Frame, Handed, Held, Lent};
 use super::gates::GateKeeper;
 use super::host::{Host, WorkResult};

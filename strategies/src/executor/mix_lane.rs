@@ -1,26 +1,20 @@
 //! The mix lane: performs every order that is not training. Never touches the trainer.
 
-use super::anchor::Anchor;
-use super::bundle;
-use super::codec_state::CodecState;
-use super::codecs::{Codecs, encoded};
+use super::anchor::{Anchor, Ema};
+use super::codecs::{CodecState, Codecs, encoded};
 use super::common::Common;
 use super::contributions::Contributions;
-use super::ema::Ema;
 use super::force::End;
 use super::frame::{Handed, Held, MixEnd};
-use super::halves::Halves;
 use super::host::{Host, WorkResult};
-use super::late::{Ahead, Blend, Eager, Late};
-use super::local::AtHand;
-use super::local::LocalBuffer;
+use super::late::{Ahead, Blend, Eager, Halves, Late};
+use super::local::{AtHand, LocalBuffer};
 use super::masks::{self, Masks};
 use super::merge::Branches;
 use super::mix_core::MixCore;
 use super::mixer::Mixer;
-use super::mixers;
-use super::parts::{Hidden, Parts};
 use super::places::Places;
+use super::{Hidden, Parts, bundle, mixers};
 use crate::TensorSpec;
 use crate::aggregate::Noised;
 use crate::compress::F32;

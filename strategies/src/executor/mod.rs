@@ -20,16 +20,13 @@
 
 mod anchor;
 mod bundle;
-mod codec_state;
 mod codecs;
 mod common;
 mod contributions;
-mod ema;
 mod force;
 mod frame;
 mod gates;
 mod gradients;
-mod halves;
 mod host;
 mod late;
 mod local;
@@ -39,7 +36,6 @@ mod mix_core;
 mod mix_lane;
 mod mixer;
 mod mixers;
-mod parts;
 mod pieces;
 mod places;
 mod rules;
@@ -56,18 +52,20 @@ pub use late::{Blend, Late};
 pub use masks::{PairSecrets, Secrets};
 pub use mix_lane::{Memory, MixLane};
 pub use mixers::{CenterRule, Keeps, Mixing};
-pub use parts::{Hidden, Overlap, Parts};
 pub use rules::Rules;
 pub use train_lane::{TrainLane, TrainSignals};
 pub use transfer::STATE_HEADER_BYTES;
 
-use local::AtHand;
-use pieces::Pieces;
-
-use crate::correct::Companion;
+use crate::aggregate::Privacy;
+use crate::correct::{Companion, Correction};
+use crate::inner::InnerOptimizer;
+use crate::outer::{OuterOptimizer, StoredOuter};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::Trainer;
-use murmurate_protocol::{Digest, Done, FragmentId, Layers, Order};
+use local::AtHand;
+use murmurate_protocol::{Contribution, Digest, Done, FragmentId, Layers, Order, PlanHash};
+use pieces::Pieces;
+use std::ops::Range;
 
 /// Both lanes of one peer.
 pub struct Executor {
@@ -219,4 +217,62 @@ impl Executor {
         self.mix.take(saved);
         Ok(())
     }
+}
+
+/// What an Executor is made of, beside its trainer.
+pub struct Parts {
+    /// The plan's hash: states of other plans are refused.
+    pub plan: PlanHash,
+    /// What a contribution is.
+    pub contribution: Contribution,
+    /// What travels beside the parameters, behind them.
+    pub companion: Companion,
+    /// The ranges of the fragments in the parameters and their companion.
+    pub fragments: Vec<Range<usize>>,
+    /// Encode contributions.
+    pub codecs: ByFragment,
+    /// Set where what the codec leaves out is kept for the next round.
+    pub error_feedback: bool,
+    /// How the exchange combines contributions.
+    pub mixing: Mixing,
+    /// How training overlaps with the exchange.
+    pub overlap: Overlap,
+    /// Moves the anchor by an aggregated delta.
+    pub outer: StoredOuter,
+    /// Moves the anchor by an aggregated gradient; only for methods that exchange gradients.
+    pub inner: Option<InnerOptimizer>,
+    /// Corrects the gradients of the trainer's inner steps.
+    pub correction: Option<Box<dyn Correction>>,
+    /// The decay of a moving average of the anchor; `None` keeps none. It is this peer's own affair.
+    pub ema: Option<f64>,
+    /// The rates of inner steps, and which tensors decay.
+    pub rules: Rules,
+    /// How contributions are hidden before they leave.
+    pub hidden: Hidden,
+    /// Set where the trainer has nothing to do between the cut and the round's end, and its parameters are
+    /// only read for contributions.
+    pub leaves_trainer_free: bool,
+}
+
+/// How training overlaps with the exchange.
+pub struct Overlap {
+    /// When the fragments of a gradient leave.
+    pub layers: Layers,
+    /// Set where the trainer continues past the anchor between rounds.
+    pub trains_ahead: bool,
+    /// How late results meet the training since the cut; `None` where results come between rounds.
+    pub late: Option<Late>,
+    /// Makes this peer's part of the outer step, where the trainer starts from that before a late result.
+    pub eager: Option<OuterOptimizer>,
+}
+
+/// How a peer's contributions are hidden before they leave it.
+#[derive(Default)]
+pub struct Hidden {
+    /// They are clipped and noised, where the run promises privacy.
+    pub noised: Option<Privacy>,
+    /// They are masked: others can read their sums alone.
+    pub masked: bool,
+    /// The secrets of this peer. A host must give it before it makes an Executor that hides something.
+    pub secrets: Option<Secrets>,
 }

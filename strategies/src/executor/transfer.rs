@@ -6,7 +6,7 @@
 //! bytes.
 
 use super::anchor::SavedAnchor;
-use super::codec_state::CodecState;
+use super::codecs::CodecState;
 use super::common::Common;
 use super::frame::Held;
 use super::host::{Host, WorkResult};

@@ -327,7 +327,7 @@ impl Strategy {
     /// names no tensor of it, or all stay.
     pub fn trainer(&self, trainer: Box<dyn Trainer>) -> Result<Box<dyn Trainer>, StrategyError> {
         refuse(
-            self.aggregation().scoring().is_some() && !trainer.holds_a_sample(),
+            self.scores() && !trainer.holds_a_sample(),
             "aggregation.rule",
             "this trainer cannot evaluate, and members score contributions by their loss",
             "give it held-out data or an evaluation, or use rule = \"centered-clip\"",

@@ -4,7 +4,7 @@
 //!
 //! - `link`, `cluster`: the machines that a question is about.
 //! - `traffic`: bytes of a round, and the slices under way in memory; each exchange computes its own.
-//! - `rows`, `groups`: a swarm larger than one group, by rows and columns, in cells or in turns, and
+//! - `groups`: a swarm larger than one group, by rows and columns, in cells or in turns, and
 //!   which of these is advised.
 //! - `cost`: time, bytes and memory of a round, and what a peer keeps in memory, store by store.
 
@@ -12,12 +12,10 @@ mod cluster;
 mod cost;
 mod groups;
 mod link;
-mod rows;
 mod traffic;
 
 pub use cluster::{Cluster, ClusterError};
 pub use cost::{Cost, stores};
-pub use groups::{Groups, exact_or_cells};
+pub use groups::{GridShape, Groups, exact_or_cells};
 pub use link::Link;
-pub use rows::GridShape;
 pub use traffic::{Store, Traffic, UnderWay};

@@ -134,7 +134,7 @@ fn contributors(decided: &FragmentRound) -> Members {
     let Some((_, versions)) = &decided.agreement.decided else {
         return Members::NONE;
     };
-    if !scope.gathered {
+    if !scope.is_gathered() {
         return by_others(&scope.group.members, versions);
     }
     // Each member gives its own contribution, and what it says about those of others where they are scored.

@@ -5,7 +5,7 @@ use super::fragment::FragmentRound;
 use super::group::Group;
 use super::member::Member;
 use super::message::FragmentMessage;
-use super::scope::{ColumnShard, Scope};
+use super::scope::{ColumnShard, Reduce, Scope};
 use crate::core::context::Context;
 use crate::sorted::SortedMap;
 use crate::{FragmentId, GroupTag, Members, PeerId, TallyEntry};
@@ -59,8 +59,13 @@ impl GridColumn {
             note: shape.noted.then(Vec::new),
             tallies: SortedMap::new(),
         };
-        let mut scope = Scope::new(cx, fragment, group, shape.parts);
-        scope.in_column = Some(shard);
+        let scope = Scope {
+            round: cx.round,
+            fragment,
+            group,
+            of: shape.parts,
+            reduce: Reduce::Column(shard),
+        };
         let round = FragmentRound::about(cx, scope, None, lost);
         Self { round }
     }
@@ -68,7 +73,7 @@ impl GridColumn {
     /// The mean of this peer's row lies in the Executor. `tally` says whose contributions it holds.
     pub(crate) fn feed(&mut self, cx: &mut Context, weight: f64, tally: Vec<TallyEntry>) {
         let me = self.round.scope.group.me;
-        if let Some(shard) = &mut self.round.scope.in_column {
+        if let Some(shard) = self.round.scope.column_mut() {
             shard.weight = weight;
             shard.fed = Some(cx.now);
             shard.tallies.insert(me, tally);
@@ -91,7 +96,7 @@ impl GridColumn {
 
     /// Sets what to decide beside the parameters, while that is open.
     pub(crate) fn set_note(&mut self, note: Vec<u8>) {
-        if let Some(shard) = &mut self.round.scope.in_column
+        if let Some(shard) = self.round.scope.column_mut()
             && shard.note.is_some()
         {
             shard.note = Some(note);

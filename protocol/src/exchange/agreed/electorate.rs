@@ -23,8 +23,8 @@
 
 use super::member::Said;
 use crate::core::context::Context;
-use crate::core::seats::SEAT_ROUNDS;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
+use crate::core::view::SEAT_ROUNDS;
 use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, LOST_MEMBER_WAIT};
 use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};

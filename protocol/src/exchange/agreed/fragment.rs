@@ -2,18 +2,16 @@
 //!
 //! Four other files continue the work: `reduce` (contributions in, aggregates out), `carry_out` (the same along a
 //! schedule), `vote` (votes, and ballots that replace missing shards) and `signed` (the same where members may lie).
-//! What they share has types of its own: `scope` (the subject), `state`, `holdings`, `agreement` and `pipeline`. What
+//! What they share has types of its own: `scope` (the subject), `state`, `agreement` and `pipeline`. What
 //! only some exchanges have borrows these: `scorer`, and `column` in a grid.
 
 use super::agreement::Agreement;
 use super::ballot::{Ballot, ShardVersion};
 use super::group::Group;
-use super::holdings::Holdings;
-use super::owners::parts;
 use super::pipeline::Pipeline;
-use super::scope::Scope;
+use super::scope::{Reduce, Scope};
 use super::scorer::Scorer;
-use super::state::{Duty, FragmentStage, Reduction, Target, Task, Transfers};
+use super::state::{Duty, FragmentStage, Holdings, Reduction, Target, Task, Transfers};
 use super::testimony::Testimony;
 use crate::core::FetchId;
 use crate::core::context::Context;
@@ -67,11 +65,17 @@ impl FragmentRound {
         // A schedule cannot cut a fragment that has fewer values than shards: members push
         // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let of = match &program {
-            Some(program) => program.shards() as u16,
-            None => parts(cx, &group, len),
+        let reduce = Reduce::of(&cx.plan, &group);
+        let scope = Scope {
+            round: cx.round,
+            fragment,
+            of: match &program {
+                Some(program) => program.shards() as u16,
+                None => reduce.parts(&cx.plan, len, group.len()),
+            },
+            group,
+            reduce,
         };
-        let scope = Scope::new(cx, fragment, group, of);
         Self::about(cx, scope, program, lost)
     }
 
@@ -108,18 +112,21 @@ impl FragmentRound {
             missed: None,
             told: false,
         };
-        if this.scope.gathered {
-            this.offer(cx);
-            if this.scope.scores() {
-                this.scorer().take_duty();
+        match this.scope.reduce {
+            Reduce::Gathered(_) => {
+                this.offer(cx);
+                if this.scope.scores() {
+                    this.scorer().take_duty();
+                }
             }
-            return this;
-        }
-        if this.pipeline.is_none() {
-            this.take_duties(owned);
-        }
-        if this.scope.contributes_at_once() {
-            this.encode_all(cx);
+            // What a member of a column contributes is known once its row has summed it.
+            Reduce::Column(_) => this.take_duties(owned),
+            _ => {
+                if this.pipeline.is_none() {
+                    this.take_duties(owned);
+                }
+                this.encode_all(cx);
+            }
         }
         this
     }
@@ -303,7 +310,7 @@ impl FragmentRound {
 
     /// A shard is missing whose owner is given up, or this peer, which may not make it of what came.
     pub(super) fn orphaned(&self) -> bool {
-        let mine = |shard| self.scope.whole && !self.reduction.duties.contains_key(&shard);
+        let mine = |shard| self.scope.is_masked() && !self.reduction.duties.contains_key(&shard);
         (0..self.scope.of).any(|shard| {
             let owner = self.targets.get(usize::from(shard)).map(|t| t.owner);
             let gone = owner.is_some_and(|owner| match owner == self.scope.group.me {
@@ -417,18 +424,21 @@ impl FragmentRound {
 
     /// All decided versions are here: tell the codec which of this peer's contributions counted.
     pub(super) fn apply(&mut self, cx: &mut Context, ballot: u8, versions: &[ShardVersion]) {
-        if self.scope.gathered {
+        if self.scope.is_gathered() {
             self.gather_in(cx, ballot, versions);
             return;
         }
         let mut aggregates = Vec::with_capacity(versions.len());
         for (shard, version) in (0u16..).zip(versions) {
-            let outcome = settlement(version.contributors.has(self.scope.group.me));
-            if self.scope.two_passes {
-                self.settle_second(cx, shard, version);
-            } else if self.reduction.encoded.contains_key(&shard) && self.scope.settles() {
-                let slice = self.scope.contribution(shard, self.scope.group.me);
-                cx.order(Order::Settle { slice, outcome });
+            match self.scope.reduce {
+                Reduce::TwoPasses => self.settle_second(cx, shard, version),
+                Reduce::Means | Reduce::Masked if self.reduction.encoded.contains_key(&shard) => {
+                    let outcome = settlement(version.contributors.has(self.scope.group.me));
+                    let slice = self.scope.contribution(shard, self.scope.group.me);
+                    cx.order(Order::Settle { slice, outcome });
+                }
+                // No codec keeps anything of a branch, nor of a row's mean.
+                _ => {}
             }
             aggregates.push(self.scope.aggregate(shard, version));
         }

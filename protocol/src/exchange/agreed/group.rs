@@ -6,12 +6,11 @@
 //! it knows, all members use its words, and the group's tag is a hash of them. A proposer that lies about
 //! rates or sites costs time; no bit of the result depends on who reduces a shard.
 
-use super::member::{Member, Whereabouts};
+use super::member::{Member, Surroundings};
 use super::signed_message::SignedGroup;
 use crate::core::context::Context;
 use crate::exchange::Outcome;
 use crate::plan::Tolerance;
-use crate::schedule::AgreedLinks;
 use crate::{Digest, GroupTag, Members, PeerId, Plan, Round};
 
 /// The agreed members of one round, and who of them this peer is.
@@ -74,13 +73,9 @@ impl Group {
         Self { sides, ..self }
     }
 
-    pub(super) fn merges(&self) -> bool {
-        !self.sides.is_empty()
-    }
-
     /// Its round goes as the plan's exchange says. Branches are averaged, whatever that says.
     pub(super) fn follows_plan(&self) -> bool {
-        !self.merges()
+        self.sides.is_empty()
     }
 
     pub(super) fn signed(self, plan: &Plan, words: SignedGroup) -> Self {
@@ -201,13 +196,4 @@ pub(super) enum Formed {
     NoGroup,
     /// Too few peers are ready.
     Alone,
-}
-
-/// The network among the members of a group, in the proposer's words.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Surroundings {
-    /// Place of each member; empty where the plan does not go by it.
-    pub(super) places: Vec<Whereabouts>,
-    /// The rates of their links, where the plan goes by them.
-    pub(super) links: Option<AgreedLinks>,
 }

@@ -13,16 +13,16 @@ use super::electorate::{
     AllReady, Enough, Turns, ahead, allowed, common_anchor, electorate, is_away, is_enough,
     proposers, proposes, settled, signs,
 };
-use super::group::{Formed, Group, Surroundings};
+use super::group::{Formed, Group};
 use super::meeting::Meeting;
-use super::member::{Member, Said, Whereabouts, cap, cap_of};
+use super::member::{Member, Said, Surroundings, Whereabouts, cap, cap_of};
 use super::message::{FormingMessage, Proposed};
 use super::signed_message::Seat;
 use crate::core::context::Context;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::exchange::{Outcome, broke};
+use crate::id::rendezvous;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
-use crate::rendezvous::rendezvous;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{Digest, GroupTag, Locality, PeerError, PeerId, Round, Time, Wait};
 use core::time::Duration;

@@ -4,6 +4,7 @@ use super::attendance::note_replayed;
 use super::decision::{loss_of, slices_of, taken_in, weight_of};
 use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Scoped};
+use super::scope::Reduce;
 use crate::core::context::Context;
 use crate::data::Counted;
 use crate::limits::{
@@ -95,7 +96,7 @@ impl History {
         let ballot = closed.agreement.first();
         let void = closed.scope.scoped(FragmentMessage::Void { ballot });
         let decision = closed.plain_decision().filter(|_| !keep.is_empty());
-        let merged = !closed.scope.group.follows_plan();
+        let merged = matches!(closed.scope.reduce, Reduce::Branches);
         if merged {
             // The rounds before it are those of one side, and mean nothing to the others.
             self.forget_before(cx, round);

@@ -2,10 +2,9 @@
 
 use super::Agreed;
 use super::electorate::signs;
-use super::group::Surroundings;
 use super::grouping::Ready;
 use super::member::Said;
-use super::message::{AgreedMessage, FormingMessage, Proposed, Scoped};
+use super::message::{AgreedMessage, FormingMessage, Scoped};
 use super::scope::EXCHANGE;
 use crate::core::context::Context;
 use crate::exchange::{Arrived, ExchangeMessage, broke, foreign_message, foreign_tag};
@@ -36,19 +35,19 @@ impl Agreed {
             other => return Err(foreign_message(other, EXCHANGE)),
         };
         // The plan says which messages form groups, so an honest peer sends no others.
-        if !fits(cx, forming) {
+        if !forming.fits(&cx.plan) {
             return broke("a group of another kind: its members sign, or ours do");
         }
-        if !weighs(cx, forming) {
+        if !forming.weighs(cx.plan.agreement.weighing) {
             return broke("a weight that is no count");
         }
-        if !cx.says_losses() && says_a_loss(forming) {
+        if !cx.says_losses() && forming.says_a_loss() {
             return broke("a loss in a run whose pace does not follow it");
         }
         if self.about_a_merge(cx, from, forming) {
             return Ok(());
         }
-        if let Some((proposed, around)) = proposal_in(forming) {
+        if let Some((proposed, around)) = forming.proposal() {
             return self.proposed(cx, from, proposed, &around);
         }
         match forming {
@@ -217,60 +216,5 @@ impl Agreed {
             Some(open) => open.hear(cx, from, &message.body),
             None => Ok(()),
         }
-    }
-}
-
-/// A proposed group, and the network among its members.
-fn proposal_in(message: &FormingMessage) -> Option<(&Proposed, Surroundings)> {
-    let mut around = Surroundings::default();
-    let proposed = match message {
-        FormingMessage::Propose(proposed) => proposed,
-        FormingMessage::ProposePlaced { proposed, places } => {
-            around.places.clone_from(places);
-            proposed
-        }
-        FormingMessage::ProposeLinked { proposed, links } => {
-            around.links = Some(links.clone());
-            proposed
-        }
-        _ => return None,
-    };
-    Some((proposed, around))
-}
-
-/// The weights in a message are what the plan has them count.
-fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
-    let allows = |weight: f64| cx.plan.agreement.weighing.allows(weight);
-    match forming {
-        FormingMessage::Ready { said, .. } => allows(said.weight),
-        _ => true,
-    }
-}
-
-fn says_a_loss(forming: &FormingMessage) -> bool {
-    if let FormingMessage::Ready { said, .. } = forming {
-        return said.loss.is_some();
-    }
-    let mut members = proposal_in(forming)
-        .into_iter()
-        .flat_map(|(of, _)| &of.members);
-    members.any(|member| member.said.loss.is_some())
-}
-
-/// A message forms groups of the run's kind: its members sign, or they do not.
-fn fits(cx: &Context, forming: &FormingMessage) -> bool {
-    match forming {
-        FormingMessage::SignedReady { .. }
-        | FormingMessage::SignedPropose(_)
-        | FormingMessage::Joined { .. }
-        | FormingMessage::Left { .. } => signs(cx),
-        FormingMessage::Ready { .. } => !signs(cx),
-        FormingMessage::Propose(_) => {
-            !signs(cx) && !cx.plan.names_places() && !cx.plan.names_links()
-        }
-        FormingMessage::ProposeLinked { .. } => cx.plan.names_links(),
-        FormingMessage::ProposePlaced { .. } => !signs(cx) && cx.plan.names_places(),
-        FormingMessage::Meet(_) | FormingMessage::Merge { .. } => cx.plan.merges(),
-        FormingMessage::Decline { .. } | FormingMessage::Behind { .. } => true,
     }
 }

@@ -21,10 +21,10 @@ use super::group::{Formed, Group};
 use super::member::Member;
 use super::message::{FormingMessage, Head, MergeSide};
 use crate::core::context::Context;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::exchange::Outcome;
+use crate::id::rendezvous;
 use crate::limits::{GROUP_MEMBERS_MAX, MERGE_GRACE, MERGE_SIDES_MAX, TERMS_MAX, VIEW_PEERS_MAX};
-use crate::rendezvous::rendezvous;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{Digest, PeerId, Plan, Round, Time, Wait};
 
@@ -77,7 +77,8 @@ impl Meeting {
 
     /// A merge comes first: most of both sides are here, or one of this side has stopped for it.
     pub(super) fn due(&self, cx: &Context) -> bool {
-        let Some(mine) = cx.branch().filter(|_| cx.view.split.may_try(cx.round)) else {
+        let split = &cx.view.split;
+        let Some(mine) = split.mergeable().filter(|_| split.may_try(cx.round)) else {
             return false;
         };
         let there = || cx.view.apart().filter(|(_, r)| r.ready);
@@ -94,7 +95,7 @@ impl Meeting {
 
     /// Stops for a merge, and tells all that it may bring together.
     pub(super) fn begin(&mut self, cx: &mut Context) -> Formed {
-        let Some(branch) = cx.branch() else {
+        let Some(branch) = cx.view.split.mergeable() else {
             return Formed::Alone;
         };
         self.active = true;

@@ -11,6 +11,7 @@
 //! there a contribution is divided by its count, and one that is capped would count for too much.
 
 use crate::limits::GROUP_MEMBERS_MAX;
+use crate::schedule::AgreedLinks;
 use crate::wire::{WireError, check};
 use crate::{Loss, PeerId, RateClass, Taken, Weighing};
 use serde::de::{Error, SeqAccess, Visitor};
@@ -187,6 +188,15 @@ pub(super) fn check_places(places: &[Whereabouts], members: usize) -> Result<(),
     check::ok(places.iter().enumerate().all(first), "places.site")?;
     let mut rates = places.iter().filter_map(|place| place.rate);
     rates.try_for_each(RateClass::check)
+}
+
+/// The network among the members of a group, in the proposer's words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Surroundings {
+    /// Place of each member; empty where the plan does not go by it.
+    pub(super) places: Vec<Whereabouts>,
+    /// The rates of their links, where the plan goes by them.
+    pub(super) links: Option<AgreedLinks>,
 }
 
 #[cfg(test)]

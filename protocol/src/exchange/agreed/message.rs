@@ -2,7 +2,7 @@
 //! votes and the repairs of each fragment.
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
-use super::member::{Member, Said, Whereabouts, check_places, group};
+use super::member::{Member, Said, Surroundings, Whereabouts, check_places, group};
 use super::signed_message::{Seat, SignedMessage, Stated};
 use crate::data::tally_fits;
 use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX, MERGE_SIDES_MAX};
@@ -10,7 +10,8 @@ use crate::schedule::AgreedLinks;
 use crate::statement::Place;
 use crate::wire::{WireError, check};
 use crate::{
-    Branch, Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed, TallyEntry,
+    Branch, Digest, FragmentId, GroupTag, Members, PeerId, Plan, Round, RunId, Signed, TallyEntry,
+    Weighing,
 };
 use serde::{Deserialize, Serialize};
 
@@ -483,6 +484,57 @@ impl FormingMessage {
             | Self::Joined { round, .. }
             | Self::Left { round, .. }
             | Self::Merge { round, .. } => *round,
+        }
+    }
+
+    /// A proposed group, and the network among its members.
+    pub(super) fn proposal(&self) -> Option<(&Proposed, Surroundings)> {
+        let mut around = Surroundings::default();
+        let proposed = match self {
+            Self::Propose(proposed) => proposed,
+            Self::ProposePlaced { proposed, places } => {
+                around.places.clone_from(places);
+                proposed
+            }
+            Self::ProposeLinked { proposed, links } => {
+                around.links = Some(links.clone());
+                proposed
+            }
+            _ => return None,
+        };
+        Some((proposed, around))
+    }
+
+    /// Its weights are what the plan has them count.
+    pub(super) fn weighs(&self, weighing: Weighing) -> bool {
+        match self {
+            Self::Ready { said, .. } => weighing.allows(said.weight),
+            _ => true,
+        }
+    }
+
+    pub(super) fn says_a_loss(&self) -> bool {
+        if let Self::Ready { said, .. } = self {
+            return said.loss.is_some();
+        }
+        let mut members = self.proposal().into_iter().flat_map(|(of, _)| &of.members);
+        members.any(|member| member.said.loss.is_some())
+    }
+
+    /// It forms groups of the run's kind: its members sign, or they do not.
+    pub(super) fn fits(&self, plan: &Plan) -> bool {
+        let signs = plan.agreement.signs();
+        match self {
+            Self::SignedReady { .. }
+            | Self::SignedPropose(_)
+            | Self::Joined { .. }
+            | Self::Left { .. } => signs,
+            Self::Ready { .. } => !signs,
+            Self::Propose(_) => !signs && !plan.names_places() && !plan.names_links(),
+            Self::ProposeLinked { .. } => plan.names_links(),
+            Self::ProposePlaced { .. } => !signs && plan.names_places(),
+            Self::Meet(_) | Self::Merge { .. } => plan.merges(),
+            Self::Decline { .. } | Self::Behind { .. } => true,
         }
     }
 }

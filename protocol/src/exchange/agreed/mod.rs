@@ -3,8 +3,9 @@
 //!
 //! Life of a round: `grouping` forms the group, and `forming` says what follows; one `FragmentRound` a fragment
 //! (`fragment`) reduces its shards (`reduce`, `carry_out`), votes on them and replaces the shards of dead members
-//! (`vote`); `history` keeps decisions for late peers. Where groups survive liars, `sealed` forms them and `signed`
-//! votes and repairs, by the rule in `rule`. `meeting` brings the sides of a swarm that was split together again.
+//! (`vote`); `history` keeps decisions for late peers. Where groups survive liars, `sealed` forms them and
+//! `signed` votes and repairs, by the rule in `rule`. `meeting` and `branches` bring the sides of a swarm that
+//! was split together again.
 //!
 //! Messages per round and member when all is well, with n members and f fragments: one `Ready` and
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
@@ -18,6 +19,7 @@
 mod agreement;
 mod attendance;
 mod ballot;
+mod branches;
 mod carry_out;
 mod cell_round;
 mod column;
@@ -30,7 +32,6 @@ mod fragments;
 mod group;
 mod grouping;
 mod history;
-mod holdings;
 mod mailbox;
 mod meeting;
 mod member;
@@ -67,7 +68,7 @@ pub use signed_message::{
 };
 
 use crate::core::context::Context;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::exchange::{Exchange, Outcome, Signal};
 use crate::{
     Ending, FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, Round, SliceId,

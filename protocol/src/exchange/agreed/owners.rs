@@ -53,30 +53,25 @@
 
 use super::group::Group;
 use crate::core::context::Context;
-use crate::rendezvous::rendezvous;
+use crate::id::rendezvous;
 use crate::{ExchangeKind, Round};
 use core::cmp::{Ordering, Reverse};
 use core::ops::RangeInclusive;
 
-/// Into how many parts a fragment of `len` values is cut: one for each member in a merge.
-pub(super) fn parts(cx: &Context, group: &Group, len: u64) -> u16 {
-    if group.follows_plan() {
-        cx.plan.parts(len, group.len()) as u16
-    } else {
-        (group.len() as u64).min(len) as u16
+/// The owner of every part in the first ballot.
+pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
+    match (cx.plan.agreement.parts, cx.plan.exchange.owners()) {
+        (1.., Some(most)) => {
+            let ranked = ranked(cx, group, (0..group.len()).collect());
+            dealt(&rates(group), &ranked, usize::from(most), of)
+        }
+        _ => equal(cx, group, of),
     }
 }
 
-/// The owner of every part in the first ballot.
-pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
+/// The owners of parts where each has one, whatever its line carries.
+pub(super) fn equal(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
     let mut owners = ranked(cx, group, (0..group.len()).collect());
-    if let (1.., true, Some(most)) = (
-        cx.plan.agreement.parts,
-        group.follows_plan(),
-        cx.plan.exchange.owners(),
-    ) {
-        return dealt(&rates(group), &owners, usize::from(most), of);
-    }
     owners.truncate(usize::from(of));
     owners
 }

@@ -57,6 +57,7 @@ use super::ballot::ShardVersion;
 use super::decision::inputs_of;
 use super::fragment::FragmentRound;
 use super::message::FragmentMessage;
+use super::scope::Reduce;
 use super::state::{Duty, FragmentStage, Pass, Progress, Task};
 use crate::core::context::Context;
 use crate::exchange::settlement;
@@ -100,7 +101,7 @@ impl FragmentRound {
 
     fn combine(&mut self, cx: &mut Context, shard: u16, set: Members) {
         // No mask is for a member that said it brings nothing.
-        let set = match self.scope.whole {
+        let set = match self.scope.is_masked() {
             true => set & self.scope.group.bringing(),
             false => set,
         };
@@ -118,7 +119,7 @@ impl FragmentRound {
         duty.included = set;
         let attempt = duty.attempt;
         duty.progress = Progress::Combining;
-        if self.scope.two_passes {
+        if matches!(self.scope.reduce, Reduce::TwoPasses) {
             self.encode_basis(cx, shard, attempt, inputs);
             return;
         }
@@ -233,9 +234,14 @@ impl FragmentRound {
                 self.without_second(cx, (shard, attempt), slice.origin, reason);
             }
             (Task::Aggregate(shard, attempt), Done::Encoded { .. })
-                if self.scope.is_noted(shard) =>
+                if let Some(note) = self.note_behind(shard) =>
             {
-                self.append_note(cx, shard, attempt);
+                let order = Order::Encode {
+                    slice: self.scope.own_aggregate(shard, attempt),
+                    of: self.scope.cut(),
+                    from: Source::Noted(note),
+                };
+                self.order(cx, order, Task::Noted(shard, attempt));
             }
             (
                 Task::Aggregate(shard, _) | Task::Noted(shard, _),
@@ -244,7 +250,7 @@ impl FragmentRound {
                     digest: Some(digest),
                 },
             ) => {
-                if self.scope.gathered {
+                if self.scope.is_gathered() {
                     self.reduction.encoded.insert(shard, *bytes);
                 }
                 self.publish(cx, shard, *bytes, *digest);
@@ -275,7 +281,7 @@ impl FragmentRound {
     /// This peer's contribution is not finite, or absurd: the others go on without it if they can.
     fn brought_nothing(&mut self, cx: &mut Context, error: &WorkError) {
         cx.contribution_failed(self.scope.round, error);
-        if self.scope.whole && !self.over() {
+        if self.scope.is_masked() && !self.over() {
             // The others would wait for a sum that can never be whole.
             self.scope.send_all(cx, &FragmentMessage::Nothing);
             self.void(cx);
@@ -288,19 +294,11 @@ impl FragmentRound {
         self.over() || duty.is_none_or(|duty| duty.attempt != attempt)
     }
 
-    /// Puts the column's note behind the bytes of an aggregate.
-    fn append_note(&mut self, cx: &mut Context, shard: u16, attempt: Attempt) {
+    /// The note that goes behind the bytes of an aggregate, in a column that decides one.
+    fn note_behind(&self, shard: u16) -> Option<Vec<u8>> {
         let duty = self.reduction.duties.get(&shard);
         let rows = duty.map_or(Members::NONE, |duty| duty.included);
-        let note = self.scope.note_with(rows);
-        let slice = self.scope.own_aggregate(shard, attempt);
-        let of = self.scope.cut();
-        let order = Order::Encode {
-            slice,
-            of,
-            from: Source::Noted(note),
-        };
-        self.order(cx, order, Task::Noted(shard, attempt));
+        self.scope.note_behind(shard, rows)
     }
 
     /// Brings this peer's encoded contribution to the member that reduces the shard in this ballot.

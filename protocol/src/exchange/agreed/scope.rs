@@ -3,7 +3,7 @@
 use super::ballot::{ShardPlan, ShardVersion};
 use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
-use super::owners::owners;
+use super::owners::{equal, owners};
 use crate::core::context::Context;
 use crate::data::Tally;
 use crate::exchange::{broke, foreign_tag};
@@ -29,20 +29,56 @@ pub(super) struct Scope {
     /// There is one shard for each member, and fewer when the fragment is shorter than the group or
     /// when only some members own shards.
     pub(super) of: u16,
-    /// A part is a member's whole contribution, as it was encoded.
-    pub(super) gathered: bool,
-    /// How members score contributions. The scores of each come behind the contributions.
-    pub(super) scoring: Option<Scoring>,
-    /// Members contribute twice: for a basis that an owner makes of the first contributions.
-    pub(super) two_passes: bool,
-    /// All contributions are summed or none: they are masked.
-    pub(super) whole: bool,
-    /// In a grid: the shard that the group, a column, agrees on. Its parts are numbered from zero here
-    /// and over the whole fragment in names of slices.
-    pub(super) in_column: Option<ColumnShard>,
+    pub(super) reduce: Reduce,
 }
 
-/// A column's shard of a fragment.
+/// How the members of a group make the result of a fragment. It is chosen when the fragment's round is built;
+/// from then on neither the plan nor the group is asked about it.
+#[derive(Debug)]
+pub(super) enum Reduce {
+    /// Means of shards: by their owners, or along a schedule while ballot zero follows one.
+    Means,
+    /// Sums of masked contributions by owners: of all contributions or of none.
+    Masked,
+    /// Members contribute twice: for a basis that an owner makes of the first contributions.
+    TwoPasses,
+    /// Every member combines the whole contributions of all, as they were encoded. Where members score
+    /// contributions, the scores of each come behind the contributions.
+    Gathered(Option<Scoring>),
+    /// In a grid: means of the rows' means, for the shard that the group, a column, agrees on. Its parts are
+    /// numbered from zero here and over the whole fragment in names of slices.
+    Column(ColumnShard),
+    /// After a split: the mean of branches, whatever the plan's rule for contributions is.
+    Branches,
+}
+
+impl Reduce {
+    /// How a group reduces a whole fragment.
+    pub(super) fn of(plan: &Plan, group: &Group) -> Self {
+        let agreement = &plan.agreement;
+        if !group.follows_plan() {
+            Self::Branches
+        } else if plan.exchange == ExchangeKind::Gathered {
+            Self::Gathered(agreement.scoring)
+        } else if agreement.passes.are_two() {
+            Self::TwoPasses
+        } else if agreement.whole {
+            Self::Masked
+        } else {
+            Self::Means
+        }
+    }
+
+    /// Into how many parts a fragment of `len` values is cut: one for each member in a merge.
+    pub(super) fn parts(&self, plan: &Plan, len: u64, members: usize) -> u16 {
+        match self {
+            Self::Branches => (members as u64).min(len) as u16,
+            _ => plan.parts(len, members) as u16,
+        }
+    }
+}
+
+/// A column's shard of a fragment, and the state of its rows.
 #[derive(Debug)]
 pub(super) struct ColumnShard {
     /// The shard.
@@ -63,52 +99,80 @@ pub(super) struct ColumnShard {
     pub(super) tallies: SortedMap<usize, Vec<TallyEntry>>,
 }
 
+impl ColumnShard {
+    /// The owners of its parts: as many members as there are parts, others in each round.
+    fn first_owners(&self, round: Round, of: u16) -> Vec<usize> {
+        let (members, of) = (&self.owners, usize::from(of));
+        let first = (round.0 as usize).wrapping_mul(of);
+        let at = |part| first.wrapping_add(part) % members.len().max(1);
+        let owners = (0..of).filter_map(|part| members.get(at(part)));
+        owners.copied().collect()
+    }
+
+    /// The note that goes behind the bytes of the first part, the mean of these rows.
+    fn note_with(&self, rows: Members) -> Vec<u8> {
+        let known = rows.iter().filter_map(|row| self.tallies.get(&row));
+        let entries: Vec<TallyEntry> = known.flatten().copied().collect();
+        let change = self.note.clone().unwrap_or_default();
+        RoundNote::join(change, Tally::of(&entries).to_bytes())
+    }
+}
+
 impl Scope {
-    /// The subject of a round of this group about a fragment that is cut into `of` parts.
-    pub(super) fn new(cx: &Context, fragment: FragmentId, group: Group, of: u16) -> Self {
-        let (ordinary, agreement) = (group.follows_plan(), &cx.plan.agreement);
-        Self {
-            round: cx.round,
-            fragment,
-            of,
-            gathered: cx.plan.exchange == ExchangeKind::Gathered && ordinary,
-            scoring: agreement.scoring.filter(|_| ordinary),
-            two_passes: agreement.passes.are_two() && ordinary,
-            whole: agreement.whole && ordinary,
-            group,
-            in_column: None,
+    /// In a grid: the shard that the group agrees on.
+    pub(super) fn column(&self) -> Option<&ColumnShard> {
+        match &self.reduce {
+            Reduce::Column(shard) => Some(shard),
+            _ => None,
+        }
+    }
+
+    /// As [`Scope::column`].
+    pub(super) fn column_mut(&mut self) -> Option<&mut ColumnShard> {
+        match &mut self.reduce {
+            Reduce::Column(shard) => Some(shard),
+            _ => None,
         }
     }
 
     /// It is the fragment, and not the shard of one column.
     pub(super) fn is_whole_fragment(&self) -> bool {
-        self.in_column.is_none()
-    }
-
-    /// What a member of a column contributes is known once its row has summed it.
-    pub(super) fn contributes_at_once(&self) -> bool {
-        self.in_column.is_none()
+        self.column().is_none()
     }
 
     /// The roll names members, so some are missing for a moment, and a column of few needs their
     /// votes. Other groups formed a moment ago: who is missing there is gone.
     pub(super) fn members_return(&self) -> bool {
-        self.in_column.is_some()
+        self.column().is_some()
+    }
+
+    /// A part is a member's whole contribution, as it was encoded.
+    pub(super) fn is_gathered(&self) -> bool {
+        matches!(self.reduce, Reduce::Gathered(_))
+    }
+
+    /// All contributions are summed or none: they are masked.
+    pub(super) fn is_masked(&self) -> bool {
+        matches!(self.reduce, Reduce::Masked)
     }
 
     /// Contributions take much longer than one message: of rows, second ones, or scores.
     pub(super) fn may_take_long(&self) -> bool {
-        self.in_column.is_some() || self.two_passes || self.scores()
+        let long = matches!(self.reduce, Reduce::Column(_) | Reduce::TwoPasses);
+        long || self.scores()
     }
 
     /// The owner of every part in the first ballot.
     pub(super) fn first_owners(&self, cx: &Context) -> Vec<usize> {
-        let all = 0..self.group.len();
-        match &self.in_column {
-            Some(shard) => rotated(self.round, &shard.owners, self.of),
-            // Each member owns its contribution, and what it says about those of the others.
-            None if self.scores() => all.clone().chain(all).collect(),
-            None => owners(cx, &self.group, self.of),
+        match &self.reduce {
+            Reduce::Column(shard) => shard.first_owners(self.round, self.of),
+            Reduce::Gathered(Some(_)) => {
+                // Each member owns its contribution, and what it says about those of the others.
+                let all = 0..self.group.len();
+                all.clone().chain(all).collect()
+            }
+            Reduce::Branches => equal(cx, &self.group, self.of),
+            _ => owners(cx, &self.group, self.of),
         }
     }
 
@@ -123,34 +187,45 @@ impl Scope {
         let peers = self.group.others().filter(|(i, _)| senders.has(*i));
         let peers = peers.map(|(_, peer)| peer);
         let wait = Wait::Contributions;
-        match (&self.in_column, program) {
-            (Some(shard), _) => cx.deadlines.allow_mates(wait, peers) + shard.longer,
-            (None, Some(program)) => cx.deadlines.allow_chain(wait, peers, program.hops),
-            (None, None) => cx.deadlines.allow(wait, peers),
+        match (&self.reduce, program) {
+            (Reduce::Column(shard), _) => cx.deadlines.allow_mates(wait, peers) + shard.longer,
+            (_, Some(program)) => cx.deadlines.allow_chain(wait, peers, program.hops),
+            (_, None) => cx.deadlines.allow(wait, peers),
+        }
+    }
+
+    /// Time that contributions to shards that a ballot has reduced again are waited for.
+    pub(super) fn wait_for_repeated(&self, cx: &Context) -> Duration {
+        let peers = self.group.other_peers();
+        let allowed = cx.deadlines.allow(Wait::Contributions, peers);
+        match self.reduce {
+            // A shard that is reduced again goes through both passes.
+            Reduce::TwoPasses => allowed * 2,
+            _ => allowed,
         }
     }
 
     /// Time that aggregates and votes are waited for, where members push directly to owners.
     pub(super) fn wait_for_votes(&self, cx: &Context) -> Duration {
         let peers = || self.group.other_peers();
-        match &self.in_column {
+        match &self.reduce {
             // Another member may have to wait for a row first, as long as this one might have.
-            Some(shard) => {
+            Reduce::Column(shard) => {
                 let rows = cx.deadlines.allow_mates(Wait::Contributions, peers());
                 cx.deadlines.allow_mates(Wait::Agreement, peers()) + rows + shard.longer
             }
             // Owners wait twice for all members.
-            None if self.two_passes => {
+            Reduce::TwoPasses => {
                 let second = cx.deadlines.allow(Wait::Contributions, peers());
                 cx.deadlines.allow(Wait::Agreement, peers()) + second
             }
-            None => cx.deadlines.allow(Wait::Agreement, peers()),
+            _ => cx.deadlines.allow(Wait::Agreement, peers()),
         }
     }
 
     /// How long a contribution was waited for; that of a row only since this peer's own was done.
     pub(super) fn waited_since(&self, now: Time, began: Time) -> Duration {
-        match &self.in_column {
+        match self.column() {
             Some(shard) => shard.fed.map_or(Duration::ZERO, |fed| now.since(fed)),
             None => now.since(began),
         }
@@ -158,27 +233,33 @@ impl Scope {
 
     /// Members score one another's contributions.
     pub(super) fn scores(&self) -> bool {
-        self.scoring.is_some()
+        matches!(self.reduce, Reduce::Gathered(Some(_)))
     }
 
-    /// So few contributions make no mean. Branches are averaged, whatever the rule for contributions is.
-    pub(super) fn too_few(&self, plan: &Plan, bringing: usize) -> bool {
-        // Masks cancel only where all are summed.
-        let missing = self.whole && bringing < self.group.bringing().count();
-        bringing == 0 || missing || (self.group.follows_plan() && plan.too_few(bringing))
-    }
-
-    pub(super) fn combination(&self, inputs: Vec<(SliceId, f64)>) -> Combination {
-        if self.group.merges() {
-            Combination::Average(inputs)
-        } else {
-            Combination::Reduce(inputs)
+    /// Batches of the sample by which members score.
+    pub(super) fn batches(&self) -> u16 {
+        match self.reduce {
+            Reduce::Gathered(Some(scoring)) => scoring.batches,
+            _ => 1,
         }
     }
 
-    /// The codec hears whether this peer's contributions counted: not those of a branch, nor of a row's mean.
-    pub(super) fn settles(&self) -> bool {
-        self.group.follows_plan() && self.in_column.is_none()
+    /// So few contributions make no mean.
+    pub(super) fn too_few(&self, plan: &Plan, bringing: usize) -> bool {
+        bringing == 0
+            || match self.reduce {
+                Reduce::Branches => false,
+                // Masks cancel only where all are summed.
+                Reduce::Masked if bringing < self.group.bringing().count() => true,
+                _ => plan.too_few(bringing),
+            }
+    }
+
+    pub(super) fn combination(&self, inputs: Vec<(SliceId, f64)>) -> Combination {
+        match self.reduce {
+            Reduce::Branches => Combination::Average(inputs),
+            _ => Combination::Reduce(inputs),
+        }
     }
 
     pub(super) fn contribution(&self, shard: u16, member: usize) -> SliceId {
@@ -186,9 +267,9 @@ impl Scope {
             round: self.round,
             fragment: self.fragment,
             shard: self.numbered(shard),
-            part: match self.in_column {
-                Some(_) => Part::RowMean,
-                None => Part::Contribution,
+            part: match self.reduce {
+                Reduce::Column(_) => Part::RowMean,
+                _ => Part::Contribution,
             },
             origin: self.group.peer(member),
             attempt: Attempt::FIRST,
@@ -252,26 +333,26 @@ impl Scope {
 
     /// The number of a shard in names of slices.
     pub(super) fn numbered(&self, shard: u16) -> u16 {
-        match &self.in_column {
-            _ if self.gathered => 0,
-            Some(own) => own.column * self.of + shard,
-            None => shard,
+        match &self.reduce {
+            Reduce::Gathered(_) => 0,
+            Reduce::Column(own) => own.column * self.of + shard,
+            _ => shard,
         }
     }
 
     /// Into how many shards a slice's fragment is cut.
     pub(super) fn cut(&self) -> u16 {
-        match &self.in_column {
-            _ if self.gathered => 1,
-            Some(own) => own.columns * self.of,
-            None => self.of,
+        match &self.reduce {
+            Reduce::Gathered(_) => 1,
+            Reduce::Column(own) => own.columns * self.of,
+            _ => self.of,
         }
     }
 
     /// The part that a slice is of: a shard, or its origin's contribution.
     pub(super) fn part_of(&self, slice: &SliceId) -> u16 {
-        match &self.in_column {
-            _ if self.gathered => {
+        match &self.reduce {
+            Reduce::Gathered(_) => {
                 let index = self.group.index(slice.origin).unwrap_or(0);
                 let behind = match slice.part {
                     Part::Scores => self.group.len(),
@@ -280,60 +361,46 @@ impl Scope {
                 (behind + index) as u16
             }
             // One of another column has a number that no part of this one has.
-            Some(own) => slice.shard.wrapping_sub(own.column * self.of),
-            None => slice.shard,
+            Reduce::Column(own) => slice.shard.wrapping_sub(own.column * self.of),
+            _ => slice.shard,
         }
     }
 
     /// A note goes behind a part's bytes.
     pub(super) fn is_noted(&self, shard: u16) -> bool {
-        let noted = self.in_column.as_ref().is_some_and(|w| w.note.is_some());
-        noted && shard == 0
-    }
-
-    /// The note that goes behind the bytes of the first part, the mean of these rows.
-    pub(super) fn note_with(&self, rows: Members) -> Vec<u8> {
-        let Some(own) = &self.in_column else {
-            return Vec::new();
-        };
-        let known = rows.iter().filter_map(|row| own.tallies.get(&row));
-        let entries: Vec<TallyEntry> = known.flatten().copied().collect();
-        let change = own.note.clone().unwrap_or_default();
-        RoundNote::join(change, Tally::of(&entries).to_bytes())
+        shard == 0 && self.column().is_some_and(|own| own.note.is_some())
     }
 
     /// What members contribute: of their training, or their branch.
     pub(super) fn source(&self) -> Source {
-        if self.whole {
-            let bringing = self.group.bringing().iter();
-            let member = |i: usize| (self.group.peer(i), self.group.members[i].said.weight);
-            return Source::Masked(bringing.map(member).collect());
-        }
-        Source::Store(match self.group.merges() {
-            true => StoreId::Branch,
-            false if self.in_column.is_some() => StoreId::Row,
-            false => StoreId::Local,
+        Source::Store(match self.reduce {
+            Reduce::Masked => {
+                let bringing = self.group.bringing().iter();
+                let member = |i: usize| (self.group.peer(i), self.group.members[i].said.weight);
+                return Source::Masked(bringing.map(member).collect());
+            }
+            Reduce::Branches => StoreId::Branch,
+            Reduce::Column(_) => StoreId::Row,
+            _ => StoreId::Local,
         })
     }
 
     pub(super) fn reduction(&self, shard: u16) -> StoreId {
-        if self.group.merges() {
-            StoreId::Merged(shard)
-        } else {
-            StoreId::Shard(self.numbered(shard))
+        match self.reduce {
+            Reduce::Branches => StoreId::Merged(shard),
+            _ => StoreId::Shard(self.numbered(shard)),
         }
     }
 
     pub(super) fn ending(&self, aggregates: Vec<SliceId>) -> Ending {
-        if self.group.merges() {
-            Ending::Merge(aggregates)
-        } else {
-            Ending::Apply(aggregates)
+        match self.reduce {
+            Reduce::Branches => Ending::Merge(aggregates),
+            _ => Ending::Apply(aggregates),
         }
     }
 
     pub(super) fn left_out(&self, version: &ShardVersion) -> bool {
-        self.gathered && version.contributors.is_empty()
+        self.is_gathered() && version.contributors.is_empty()
     }
 
     /// Checks that a slice of this member fits the group; gives the members whose mean it is.
@@ -354,19 +421,19 @@ impl Scope {
         };
         if meta.of != self.cut()
             || slice.shard >= self.cut()
-            || (self.in_column.is_some() && self.part_of(slice) >= self.of)
+            || (!self.is_whole_fragment() && self.part_of(slice) >= self.of)
             || slice.attempt.0 >= attempts
         {
             return broke("a slice that does not fit the group's shards");
         }
-        let two_passes = self.two_passes;
+        let two_passes = matches!(self.reduce, Reduce::TwoPasses);
         let contributors = match (slice.part, meta.tag) {
-            (Part::Contribution, Tag::Contribution { .. }) if self.in_column.is_none() => {
+            (Part::Contribution, Tag::Contribution { .. }) if self.is_whole_fragment() => {
                 Members::NONE
             }
             // The weight of a row is its sender's word alone, so it is checked before it can scale
             // a mean.
-            (Part::RowMean, Tag::RowMean { weight, .. }) if self.in_column.is_some() => {
+            (Part::RowMean, Tag::RowMean { weight, .. }) if !self.is_whole_fragment() => {
                 if !weight.is_finite() || weight <= 0.0 {
                     return broke("a row without weight");
                 }
@@ -378,7 +445,7 @@ impl Scope {
             (Part::Second, Tag::Contribution { .. }) if two_passes => Members::NONE,
             _ => return Err(foreign_tag(meta.tag, EXCHANGE)),
         };
-        if self.gathered
+        if self.is_gathered()
             && (!matches!(slice.part, Part::Aggregate | Part::Scores)
                 || contributors != Members::one(index))
         {
@@ -392,10 +459,10 @@ impl Scope {
         SliceMeta {
             of: self.cut(),
             bytes,
-            tag: match &self.in_column {
-                Some(ColumnShard { weight, .. }) => Tag::RowMean {
+            tag: match self.column() {
+                Some(own) => Tag::RowMean {
                     group,
-                    weight: *weight,
+                    weight: own.weight,
                 },
                 None => Tag::Contribution { group },
             },
@@ -431,9 +498,15 @@ impl Scope {
         })
     }
 
-    /// In a grid: says whose contributions the mean of this peer's row holds to the member that makes the note.
+    /// The note behind a part's bytes, the mean of these rows' contributions; `None` for a part without one.
+    pub(super) fn note_behind(&self, shard: u16, rows: Members) -> Option<Vec<u8>> {
+        let own = self.column().filter(|_| self.is_noted(shard))?;
+        Some(own.note_with(rows))
+    }
+
+    /// Says whose contributions the mean of this peer's row holds to the member that makes the note.
     pub(super) fn tell_tally(&self, cx: &mut Context, shard: u16, owner: usize) {
-        let noted = self.in_column.as_ref().filter(|_| self.is_noted(shard));
+        let noted = self.column().filter(|_| self.is_noted(shard));
         let own = noted.and_then(|noted| noted.tallies.get(&self.group.me));
         if let Some(entries) = own.filter(|entries| !entries.is_empty()) {
             let tally = FragmentMessage::Tally(entries.clone());
@@ -441,14 +514,14 @@ impl Scope {
         }
     }
 
-    /// In a grid: another member says whose contributions the mean of its row holds.
+    /// Another member says whose contributions the mean of its row holds.
     pub(super) fn on_tally(
         &mut self,
         from: PeerId,
         entries: &[TallyEntry],
     ) -> Result<(), PeerError> {
         let index = self.group.index(from);
-        let noted = self.in_column.as_mut().filter(|own| own.note.is_some());
+        let noted = self.column_mut().filter(|own| own.note.is_some());
         let (Some(index), Some(noted)) = (index, noted) else {
             return broke("contributions of a row where no note is made");
         };
@@ -490,13 +563,4 @@ impl Scope {
             body,
         }
     }
-}
-
-/// The owners of a column's parts: as many members as there are parts, others in each round.
-fn rotated(round: Round, members: &[usize], of: u16) -> Vec<usize> {
-    let of = usize::from(of);
-    let first = (round.0 as usize).wrapping_mul(of);
-    let at = |part| first.wrapping_add(part) % members.len().max(1);
-    let owners = (0..of).filter_map(|part| members.get(at(part)));
-    owners.copied().collect()
 }

@@ -9,10 +9,9 @@
 //! The others wait for its scores as long as for contributions, and longer by what this member itself needed.
 
 use super::decision::{inputs_of, scores_of};
-use super::holdings::Holdings;
 use super::message::{FragmentMessage, Scoped};
 use super::scope::Scope;
-use super::state::{Duty, Pass, Progress, Reduction, Task};
+use super::state::{Duty, Holdings, Pass, Progress, Reduction, Task};
 use crate::core::context::Context;
 use crate::score::Judged;
 use crate::sorted::{SortedMap, SortedSet};
@@ -86,7 +85,7 @@ impl Scorer<'_> {
         match (task, done) {
             (Task::Stage(about), Done::Combined) => {
                 let round = self.scope.round;
-                let batches = self.scope.scoring.map_or(1, |scoring| scoring.batches);
+                let batches = self.scope.batches();
                 let order = Order::Measure { round, batches };
                 self.reduction.order(cx, order, Task::Measure(about));
             }

@@ -7,8 +7,8 @@ use super::grouping::Grouping;
 use super::message::{FormingMessage, Proposal};
 use super::signed_message::{Seat, SignedGroup};
 use crate::core::context::Context;
+use crate::id::rendezvous;
 use crate::limits::GROUP_MEMBERS_MAX;
-use crate::rendezvous::rendezvous;
 use crate::{GroupTag, PeerId, Signature};
 
 impl Proposal {

@@ -4,8 +4,8 @@
 
 use super::ballot::{Held, ShardPlan, ShardVersion};
 use super::member::{Member, cap};
+use crate::id::rendezvous;
 use crate::limits::{BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
-use crate::rendezvous::rendezvous;
 use crate::signature::{Signature, Signed};
 use crate::statement::{Place, Statement};
 use crate::wire::{WireError, canonical, check};

@@ -20,8 +20,8 @@ use super::owners::ranked;
 use super::state::{Duty, FragmentStage, Target};
 use crate::core::context::Context;
 use crate::exchange::broke;
+use crate::id::rendezvous;
 use crate::limits::{BALLOTS_MAX, SEARCHES_MAX, VOTE_NAMES_MAX};
-use crate::rendezvous::rendezvous;
 use crate::sorted::SortedMap;
 use crate::{Attempt, Digest, Members, PeerError, PeerId, Wait};
 use core::time::Duration;
@@ -456,11 +456,7 @@ impl FragmentRound {
         // The coordinator has waited for the others in vain, and they contribute nothing to its
         // plan.
         self.suspect(cx, !alive);
-        let peers = self.scope.group.other_peers();
-        let allowed = cx.deadlines.allow(Wait::Contributions, peers);
-        // A shard that is reduced again goes through both passes.
-        let times = if self.scope.two_passes { 2 } else { 1 };
-        self.wait_for_repair(cx, allowed * times);
+        self.wait_for_repair(cx, self.scope.wait_for_repeated(cx));
         for (shard, plan) in (0u16..).zip(shards) {
             let Some(target) = self.target(ballot, shard, plan) else {
                 continue;
@@ -546,7 +542,7 @@ impl FragmentRound {
     fn target(&self, ballot: Ballot, shard: u16, plan: &ShardPlan) -> Option<Target> {
         Some(match plan {
             // Only its own member can encode a contribution: if no member holds it, it is left out.
-            ShardPlan::Redo { .. } if self.scope.gathered => self.absence(ballot, shard),
+            ShardPlan::Redo { .. } if self.scope.is_gathered() => self.absence(ballot, shard),
             ShardPlan::Keep { version, .. } => Target {
                 owner: self.scope.group.index(version.owner)?,
                 attempt: version.attempt,
@@ -564,7 +560,7 @@ impl FragmentRound {
     fn on_nothing(&mut self, cx: &mut Context, from: PeerId) -> Result<(), PeerError> {
         match self.scope.group.index(from) {
             // Some shard is never summed, so no member can vote.
-            Some(_) if self.scope.whole => {
+            Some(_) if self.scope.is_masked() => {
                 if self.agreement.decided.is_none() {
                     self.void(cx);
                 }
@@ -738,7 +734,7 @@ impl FragmentRound {
         let again = shards
             .iter()
             .any(|plan| matches!(plan, ShardPlan::Redo { .. }));
-        if self.scope.whole && again {
+        if self.scope.is_masked() && again {
             // A member that brought its contribution is gone, and without it there is no sum.
             self.tell(cx, alive, &FragmentMessage::Void { ballot });
             self.void(cx);

@@ -6,8 +6,8 @@
 //! the others form their cell without it, after one deadline at most.
 
 use crate::core::context::Context;
+use crate::id::rendezvous;
 use crate::limits::{CELL_FORMING_WAITS_MAX, GROUP_MEMBERS_MAX};
-use crate::rendezvous::rendezvous;
 use crate::sorted::SortedSet;
 use crate::{PeerId, Time, Wait};
 use core::time::Duration;

@@ -34,7 +34,7 @@ mod news;
 pub use message::CellsMessage;
 
 use crate::core::context::Context;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::exchange::agreed::{AgreedMessage, CellRound, Early, History};
 use crate::exchange::{
     Exchange, ExchangeMessage, GridMessage, Outcome, Signal, broke, foreign_message,

@@ -33,26 +33,25 @@
 
 mod bound;
 mod lead;
-mod message;
 mod owner;
 mod state;
 #[cfg(test)]
 mod tests;
 mod worker;
 
-pub use message::CenterMessage;
 pub(crate) use state::Center;
 
 use crate::core::context::Context;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::exchange::{
     Arrived, Exchange, ExchangeMessage, Outcome, PushEnd, Signal, broke, foreign_message,
     foreign_tag, tell,
 };
 use crate::{
-    Done, Ending, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId,
+    Done, Ending, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, Round, SliceId,
     SliceMeta, Tag, TrainSummary, Wait,
 };
+use serde::{Deserialize, Serialize};
 use state::{Arrival, COPY, EXCHANGE, Shard, Task, VERSION_MAX};
 
 impl Center {
@@ -274,5 +273,45 @@ impl Exchange for Center {
 
     fn waiting(&self) -> usize {
         self.shards.values().map(Shard::waiting).sum()
+    }
+}
+
+/// A message between a worker and the owner of a shard of the center.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CenterMessage {
+    /// The sender owns a shard of the center and lacks the version that the receiver has pulled:
+    /// asks for it.
+    Ask {
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard.
+        shard: u16,
+    },
+    /// The sender does not own the shard of the center that the receiver contributed to.
+    Moved {
+        /// The receiver's round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard.
+        shard: u16,
+    },
+}
+
+impl CenterMessage {
+    /// The message's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ask { .. } => "center-ask",
+            Self::Moved { .. } => "center-moved",
+        }
+    }
+
+    /// The round that the message is about, if it is about one.
+    pub(crate) const fn round(&self) -> Option<Round> {
+        match self {
+            Self::Ask { .. } => None,
+            Self::Moved { round, .. } => Some(*round),
+        }
     }
 }

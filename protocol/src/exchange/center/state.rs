@@ -4,8 +4,8 @@
 use super::bound::Paces;
 use crate::core::context::Context;
 use crate::exchange::Outcome;
+use crate::id::rendezvous;
 use crate::limits::VIEW_PEERS_MAX;
-use crate::rendezvous::rendezvous;
 use crate::sorted::SortedMap;
 use crate::{
     Attempt, CenterPlan, Contribution, Ending, ExchangeKind, FragmentId, OrderId, PeerId, Plan,

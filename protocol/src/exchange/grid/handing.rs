@@ -1,14 +1,12 @@
 //! What follows a column's agreement: its result goes to the rows, and the results of all columns end
 //! the fragment.
 
-use super::GridMessage;
-use super::part::{GridPart, Task};
-use super::row::ColumnResult;
+use super::part::{ColumnResult, GridPart, Task};
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::exchange::agreed::{FragmentMessage, Scoped, ShardVersion};
 use crate::exchange::{broke, settlement};
-use crate::limits::{GRID_ASKS_MAX, GROUP_MEMBERS_MAX};
+use crate::limits::GROUP_MEMBERS_MAX;
 use crate::{
     Attempt, Digest, Ending, Event, Order, Output, PeerError, PeerId, SliceId, SliceMeta, Source,
     Tag, Wait,
@@ -332,43 +330,5 @@ impl GridPart {
             column.round.fetch_failed(cx, slice);
         }
         self.advance(cx);
-    }
-
-    /// Asks another member of this peer's column, which gets the results from another row.
-    pub(super) fn ask(&mut self, cx: &mut Context) {
-        if self.over() || self.weight.is_none() || self.is_complete() {
-            return;
-        }
-        let linked = |peer: &PeerId| {
-            let remote = cx.view.get(*peer);
-            *peer != cx.me() && remote.is_some_and(|r| r.is_here() && !r.suspected)
-        };
-        let column = self.seating.members(self.seating.column());
-        let column: Vec<PeerId> = column.into_iter().filter(linked).collect();
-        let at = column.partition_point(|peer| *peer < cx.me()) + usize::from(self.results.asked);
-        let next = column.get(at % column.len().max(1)).copied();
-        // The next question goes to the next member, because this one may have nothing either.
-        self.results.asked += 1;
-        match next {
-            Some(peer) if self.results.asked <= GRID_ASKS_MAX => {
-                let (round, fragment) = (self.seating.round, self.fragment);
-                cx.send(peer, GridMessage::Ask { round, fragment });
-                // It answers once it knows, and a column that cannot decide knows that after some ballots.
-                let allowed = cx.deadlines.ceiling().min(cx.deadlines.answer() * 4);
-                cx.waited_in(self.fragment, Wait::Results);
-                self.results.helper = Some(peer);
-                self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
-            }
-            Some(peer) => self.missed = Some(peer),
-            None => {
-                // No member of the column is linked: any other peer of the roll may know.
-                let placed = |peer: PeerId| self.seating.roll.place_of(peer).is_some();
-                let live = cx.view.live().map(|(peer, _)| peer);
-                self.missed = live.filter(|peer| placed(*peer)).max();
-                let allowed = cx.deadlines.answer();
-                cx.waited_in(self.fragment, Wait::Results);
-                self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
-            }
-        }
     }
 }

@@ -8,16 +8,17 @@
 //! A member that is late in its own training does its part for others meanwhile: only its contribution
 //! is missing.
 
-use super::GridMessage;
-use super::row::{Results, Row, Sum};
+use super::message::GridMessage;
 use super::seating::Seating;
 use crate::core::context::Context;
 use crate::exchange::agreed::{FragmentMessage, GridColumn, Scoped, ShardVersion};
 use crate::exchange::{Arrived, PushEnd, broke};
+use crate::limits::{GRID_ASKS_MAX, GRID_TALLY_MAX};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Attempt, Combination, Done, Ending, FragmentId, Order, OrderId, Part, PeerError, PeerId, Piece,
-    SliceId, SliceMeta, Source, StoreId, Tag, Taken, Time, Wait, WorkError,
+    Attempt, Combination, Digest, Done, Ending, FragmentId, Members, Order, OrderId, Part,
+    PeerError, PeerId, Piece, Roll, SliceId, SliceMeta, Source, StoreId, Tag, Taken, TallyEntry,
+    Time, Wait, WorkError,
 };
 use std::sync::Arc;
 
@@ -320,6 +321,44 @@ impl GridPart {
         self.advance(cx);
     }
 
+    /// Asks another member of this peer's column, which gets the results from another row.
+    pub(super) fn ask(&mut self, cx: &mut Context) {
+        if self.over() || self.weight.is_none() || self.is_complete() {
+            return;
+        }
+        let linked = |peer: &PeerId| {
+            let remote = cx.view.get(*peer);
+            *peer != cx.me() && remote.is_some_and(|r| r.is_here() && !r.suspected)
+        };
+        let column = self.seating.members(self.seating.column());
+        let column: Vec<PeerId> = column.into_iter().filter(linked).collect();
+        let at = column.partition_point(|peer| *peer < cx.me()) + usize::from(self.results.asked);
+        let next = column.get(at % column.len().max(1)).copied();
+        // The next question goes to the next member, because this one may have nothing either.
+        self.results.asked += 1;
+        match next {
+            Some(peer) if self.results.asked <= GRID_ASKS_MAX => {
+                let (round, fragment) = (self.seating.round, self.fragment);
+                cx.send(peer, GridMessage::Ask { round, fragment });
+                // It answers once it knows, and a column that cannot decide knows that after some ballots.
+                let allowed = cx.deadlines.ceiling().min(cx.deadlines.answer() * 4);
+                cx.waited_in(self.fragment, Wait::Results);
+                self.results.helper = Some(peer);
+                self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
+            }
+            Some(peer) => self.missed = Some(peer),
+            None => {
+                // No member of the column is linked: any other peer of the roll may know.
+                let placed = |peer: PeerId| self.seating.roll.place_of(peer).is_some();
+                let live = cx.view.live().map(|(peer, _)| peer);
+                self.missed = live.filter(|peer| placed(*peer)).max();
+                let allowed = cx.deadlines.answer();
+                cx.waited_in(self.fragment, Wait::Results);
+                self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
+            }
+        }
+    }
+
     /// The peers whose contributions are in this peer's sum of the row.
     pub(super) fn contributors(&self) -> impl Iterator<Item = PeerId> {
         self.row.here.keys().copied()
@@ -532,4 +571,100 @@ impl GridPart {
         self.advance(cx);
         heard
     }
+}
+
+/// Progress of a row's sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sum {
+    /// Waits for contributions.
+    #[default]
+    Collecting,
+    /// The Executor sums.
+    Summing,
+    /// The column has it, or there is nothing to have.
+    Over,
+}
+
+/// The contributions of the peers that this one sums for.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    /// All whom it serves, itself included.
+    pub(super) served: SortedSet<PeerId>,
+    /// Those that it still waits for.
+    pub(super) awaited: SortedSet<PeerId>,
+    /// Whose contributions are here, with their weights.
+    pub(super) here: SortedMap<PeerId, f64>,
+    /// The data behind these, of those that say it.
+    pub(super) taken: SortedMap<PeerId, Taken>,
+    /// Whose contributions are in the sum.
+    pub(super) summed: SortedSet<PeerId>,
+    pub(super) sum: Sum,
+    /// Shards of this peer's own contribution that are on their way to other members.
+    pub(super) sending: SortedSet<u16>,
+    /// The weight of a sum that waits until they have arrived.
+    pub(super) held: Option<f64>,
+    pub(super) since: Time,
+    pub(super) deadline: Time,
+}
+
+impl Row {
+    /// Whose contributions are in the sum, with the data behind them, by their places.
+    pub(super) fn tally(&self, roll: &Roll) -> Vec<TallyEntry> {
+        let known = self.summed.iter().filter_map(|peer| {
+            let place = u16::try_from(roll.place_of(*peer)?).ok()?;
+            let taken = *self.taken.get(peer)?;
+            Some(TallyEntry { place, taken })
+        });
+        let mut entries: Vec<TallyEntry> = known.collect();
+        entries.sort_unstable_by_key(|entry| entry.place);
+        entries.truncate(GRID_TALLY_MAX);
+        entries
+    }
+
+    /// Nothing is waited for any more.
+    pub(super) fn is_complete(&self) -> bool {
+        self.sum == Sum::Collecting && self.awaited.is_empty()
+    }
+}
+
+/// One column's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ColumnResult {
+    /// Its bundle's version. Without contributors the column found no result: its shard stays.
+    pub(super) version: ShardVersion,
+    /// This peer's contribution is in it; `None` where no member of its row said so.
+    pub(super) counted: Option<bool>,
+}
+
+impl ColumnResult {
+    /// A column that found no result.
+    pub(super) fn void(owner: PeerId) -> Self {
+        Self {
+            version: ShardVersion {
+                owner,
+                attempt: Attempt::VOID,
+                contributors: Members::NONE,
+                digest: Digest::from_bytes([0; 32]),
+            },
+            counted: Some(false),
+        }
+    }
+}
+
+/// The results of a fragment's columns.
+#[derive(Debug, Default)]
+pub(super) struct Results {
+    pub(super) columns: SortedMap<u16, ColumnResult>,
+    /// Bundles that are on their way by a fetch, with what they must be.
+    pub(super) fetching: SortedMap<SliceId, (u16, ShardVersion)>,
+    /// Members of the row that came back in this round and hand nothing down.
+    pub(super) returned: SortedSet<PeerId>,
+    /// Time since which only the results of other columns are missing.
+    pub(super) since: Option<Time>,
+    /// Peers that wait for this peer's results.
+    pub(super) askers: SortedSet<PeerId>,
+    /// Questions to other peers.
+    pub(super) asked: u8,
+    /// The peer that it asked last.
+    pub(super) helper: Option<PeerId>,
 }

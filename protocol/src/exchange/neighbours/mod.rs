@@ -41,7 +41,7 @@ mod rule;
 mod slices;
 
 use crate::core::context::Context;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::exchange::{Arrived, Exchange, Outcome, PushSum, Signal};
 use crate::{
     Done, Ending, ExchangeKind, FragmentId, Order, OrderId, PeerError, PeerId, Plan, PullAnswers,

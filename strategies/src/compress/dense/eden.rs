@@ -6,9 +6,9 @@ use super::int::int8;
 use super::planar;
 use super::rotated::{BLOCK, padded, rotation_seed};
 use super::sign::signed;
-use crate::compress::header::Header;
-use crate::compress::lanes::{sum_of_squares, to_finite};
 use crate::compress::random::Random;
+use crate::compress::raw::Header;
+use crate::compress::simd::{sum_of_squares, to_finite};
 use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const DRIVE_SPEC: CodecSpec = CodecSpec {

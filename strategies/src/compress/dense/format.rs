@@ -4,9 +4,8 @@
 //! A block fits into the first-level cache, so memory is read and written once, with error feedback
 //! too.
 
-use crate::compress::header::Header;
 use crate::compress::random::Random;
-use crate::compress::raw::expect_len;
+use crate::compress::raw::{Header, expect_len};
 use crate::compress::simd::kernel;
 use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, Tiles};
 use murmurate_protocol::BytesBound;

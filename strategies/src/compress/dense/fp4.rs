@@ -2,8 +2,8 @@
 
 use super::format::{Blocks, Format, check_scale, first_f32, inverse, put_f32, scale_of};
 use super::planar;
-use crate::compress::lanes::largest;
 use crate::compress::random::Random;
+use crate::compress::simd::largest;
 use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {

@@ -6,9 +6,9 @@ use super::format::{
     scale_of,
 };
 use super::planar;
-use crate::compress::header::Header;
-use crate::compress::lanes::largest;
 use crate::compress::random::Random;
+use crate::compress::raw::Header;
+use crate::compress::simd::largest;
 use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const INT8_SPEC: CodecSpec = CodecSpec {

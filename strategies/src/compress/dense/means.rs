@@ -4,8 +4,8 @@
 use super::format::{Blocks, Format, first_f32, put_f32};
 use super::int::int8;
 use super::planar;
-use crate::compress::lanes::{sum_of_squares, to_finite};
 use crate::compress::random::Random;
+use crate::compress::simd::{sum_of_squares, to_finite};
 use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const ONE_BIT_SPEC: CodecSpec = CodecSpec {

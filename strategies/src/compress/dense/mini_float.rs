@@ -3,8 +3,8 @@
 //! have formats of their own.
 
 use super::format::{BLOCK_MAX, Blocks, Format};
-use crate::compress::lanes::largest;
 use crate::compress::random::Random;
+use crate::compress::simd::largest;
 use crate::compress::{CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const FP16_SPEC: CodecSpec = CodecSpec {

@@ -3,9 +3,9 @@
 use super::format::{Blocks, Format, check_scale, first_f32, inverse, put_f32};
 use super::int::int8;
 use super::planar;
-use crate::compress::header::Header;
-use crate::compress::lanes::{sum_of_squares, to_finite};
 use crate::compress::random::Random;
+use crate::compress::raw::Header;
+use crate::compress::simd::{sum_of_squares, to_finite};
 use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {

@@ -4,9 +4,9 @@ use super::format::{Blocks, Format, first_f32, inverse, put_f32, round_to_bits};
 use super::hadamard::{rotate, rotate_back};
 use super::int::int8;
 use super::planar;
-use crate::compress::header::Header;
-use crate::compress::lanes::bounds;
 use crate::compress::random::Random;
+use crate::compress::raw::Header;
+use crate::compress::simd::bounds;
 use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {

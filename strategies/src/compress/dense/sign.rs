@@ -4,8 +4,8 @@
 use super::format::{BLOCK_MAX, Blocks, Format, first_f32, put_f32};
 use super::int::int8;
 use super::planar;
-use crate::compress::lanes::{sum_of_magnitudes, to_finite};
 use crate::compress::random::Random;
+use crate::compress::simd::{sum_of_magnitudes, to_finite};
 use crate::compress::{Codec, CodecError, CodecProperties, CodecSpec};
 
 pub(in crate::compress) const SIGN_SGD_SPEC: CodecSpec = CodecSpec {

@@ -2,12 +2,8 @@
 //! A rule finds the factors; this file has the layout, the checks, and the encoding of values
 //! that are in no matrix.
 
-pub(in crate::compress) use super::products::{
-    add_product, times_columns, transposed_times_columns,
-};
-use crate::compress::header::Header;
 use crate::compress::raw::{
-    self, add_f32s, expect_finite, expect_len, f32s, push_f32s, push_u32s, take, take_u32s,
+    self, Header, add_f32s, expect_finite, expect_len, f32s, push_f32s, push_u32s, take, take_u32s,
 };
 use crate::compress::{
     Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, F32, Matrix, Parameter,
@@ -15,6 +11,10 @@ use crate::compress::{
 };
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
+
+pub(in crate::compress) use super::products::{
+    add_product, times_columns, transposed_times_columns,
+};
 
 /// How many columns the two thin matrices have.
 pub(in crate::compress) const RANK: Parameter = Parameter {

@@ -1,7 +1,6 @@
 //! Codec `acp-sgd`: the two factors of a matrix, one in each round. Biased: needs error feedback.
 
 use crate::compress::codec::{Agreed, Gathering};
-use crate::compress::header::Header;
 use crate::compress::low_rank::factors::{
     NAMED, RANK, RIGHT_MAX, VALUE_MAX, add_product, between, named, push_named, times_columns,
     transposed_times_columns,
@@ -9,7 +8,7 @@ use crate::compress::low_rank::factors::{
 use crate::compress::low_rank::power_sgd::orthonormalize;
 use crate::compress::random::draw;
 use crate::compress::raw::{
-    add_f32s, expect_finite, expect_len, expect_within, f32s, hash_f32s, push_f32s, take,
+    Header, add_f32s, expect_finite, expect_len, expect_within, f32s, hash_f32s, push_f32s, take,
 };
 use crate::compress::{
     Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, F32, Matrix, Reduction,

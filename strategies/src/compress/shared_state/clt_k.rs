@@ -1,9 +1,7 @@
 //! Codec `clt-k`: values at places that one member chooses for all, in turn. Biased: needs error feedback.
 
 use crate::compress::codec::{Agreed, Bad, Gathering};
-use crate::compress::header::Header;
-use crate::compress::inner::Inner;
-use crate::compress::raw::{hash, of_digits, take, to_digits};
+use crate::compress::raw::{Header, Inner, hash, of_digits, take, to_digits};
 use crate::compress::sparse::largest::Largest;
 use crate::compress::sparse::pick::{DENSITY, kept};
 use crate::compress::sparse::places;

@@ -1,8 +1,9 @@
 //! Codec `fetch-sgd`: momentum and error feedback inside a sum of sketches. No member keeps a residual.
 
 use crate::compress::codec::{Agreed, Bad, Gathering};
-use crate::compress::header::Header;
-use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_within, f32s, push_f32s};
+use crate::compress::raw::{
+    Header, add_f32s, expect_finite, expect_len, expect_within, f32s, push_f32s,
+};
 use crate::compress::sparse::count_sketch::{CountSketch, ROWS, SUM_MAX, Scratch, WIDTH};
 use crate::compress::sparse::pick::DENSITY;
 use crate::compress::{

@@ -2,13 +2,12 @@
 
 use super::principal::{add_second_moments, push_components};
 use crate::compress::codec::{Agreed, Bad, Gathering};
-use crate::compress::header::Header;
 use crate::compress::low_rank::factors::{
     RIGHT_MAX, VALUE_MAX, add_product, between, times_columns,
 };
 use crate::compress::raw::{
-    add_f32s, expect_finite, expect_len, expect_within, hash_f32s, of_digits, push_f32s, push_u32s,
-    take, to_digits,
+    Header, add_f32s, expect_finite, expect_len, expect_within, hash_f32s, of_digits, push_f32s,
+    push_u32s, take, to_digits,
 };
 use crate::compress::{
     Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, F32, Matrix, Parameter, Range,

@@ -2,7 +2,7 @@
 //! the sum are applied.
 
 use crate::compress::codec::{Agreed, Bad, Gathering};
-use crate::compress::header::Header;
+use crate::compress::raw::Header;
 use crate::compress::sparse::largest::Largest;
 use crate::compress::sparse::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use crate::compress::sparse::select::{Source, magnitude};

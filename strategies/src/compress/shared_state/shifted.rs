@@ -1,9 +1,7 @@
 //! Codecs `ef21`, `diana` and `lag`: differences to a vector that every member holds of the sender.
 
 use crate::compress::codec::{Agreed, Bad, Gathering};
-use crate::compress::header::Header;
-use crate::compress::inner::{Inner, sent};
-use crate::compress::raw::hash_f32s;
+use crate::compress::raw::{Header, Inner, hash_f32s, sent};
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
 use crate::compress::{

@@ -4,9 +4,8 @@
 use super::pick::{DECAY, Pick, Picked};
 use super::select::{Marks, RUN, Source};
 use super::values::SIGNED_VALUES;
-use crate::compress::header::Header;
-use crate::compress::lanes::largest;
-use crate::compress::simd::kernel;
+use crate::compress::raw::Header;
+use crate::compress::simd::{kernel, largest};
 use crate::compress::{CodecProperties, CodecSpec, EncodeContext, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {

@@ -5,7 +5,7 @@ use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::select::Source;
 use super::top_k;
 use super::values::VALUES;
-use crate::compress::header::Header;
+use crate::compress::raw::Header;
 use crate::compress::{CodecProperties, CodecSpec, EncodeContext, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {

@@ -5,9 +5,10 @@ use super::classes::{ROWS_MAX, class, fill_row, medians, signed};
 use super::largest::Largest;
 use super::pick::{DENSITY, kept};
 use super::select::Source;
-use crate::compress::header::Header;
 use crate::compress::random::Random;
-use crate::compress::raw::{expect_finite, expect_len, expect_within, f32s, push_f32s, take};
+use crate::compress::raw::{
+    Header, expect_finite, expect_len, expect_within, f32s, push_f32s, take,
+};
 use crate::compress::{
     Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,
     Sparse,

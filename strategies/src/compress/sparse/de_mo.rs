@@ -3,12 +3,10 @@
 use super::dct::{Dct, TILE};
 use super::largest::Largest;
 use super::pick::DECAY;
-use super::places;
 use super::select::fold;
-use super::values as value_codecs;
 use super::values::VALUES;
-use crate::compress::header::Header;
-use crate::compress::inner::Inner;
+use super::{places, values as value_codecs};
+use crate::compress::raw::{Header, Inner};
 use crate::compress::{
     Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, Parameter, Range, Sparse,
 };

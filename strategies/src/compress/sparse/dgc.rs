@@ -6,9 +6,8 @@ use super::pick::{DENSITY, Pick, Picked, kept};
 use super::select::Source;
 use super::top_k;
 use super::values::VALUES;
-use crate::compress::header::Header;
-use crate::compress::lanes::sum_of_squares;
-use crate::compress::simd::kernel;
+use crate::compress::raw::Header;
+use crate::compress::simd::{kernel, sum_of_squares};
 use crate::compress::{CodecProperties, CodecSpec, EncodeContext, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {

@@ -4,7 +4,7 @@ use super::largest::Largest;
 use super::pick::{Pick, kept};
 use super::select::Source;
 use super::top_k;
-use crate::compress::header::Header;
+use crate::compress::raw::Header;
 use crate::compress::{CodecProperties, EncodeContext};
 
 /// Estimates the magnitude that separates the largest values from the others.

@@ -6,8 +6,7 @@ use super::select::{RUN, Source, magnitude};
 use super::sidco::ln;
 use super::values::VALUES;
 use crate::compress::CodecSpec;
-use crate::compress::lanes::{to_finite, two_sums};
-use crate::compress::simd::kernel;
+use crate::compress::simd::{kernel, to_finite, two_sums};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "gaussian-k",

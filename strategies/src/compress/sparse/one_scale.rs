@@ -2,9 +2,8 @@
 //! sparsifiers write their values in it. It is not in the list of codecs, because it does not
 //! contract by itself.
 
-use crate::compress::lanes::{sum_of_magnitudes, to_finite};
 use crate::compress::raw::{expect_len, expect_tag, take};
-use crate::compress::simd::kernel;
+use crate::compress::simd::{kernel, sum_of_magnitudes, to_finite};
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32};
 use murmurate_protocol::BytesBound;
 

@@ -2,11 +2,9 @@
 //! places and values, applies error feedback in as few passes as possible, and uses any codec for
 //! the values.
 
-use super::places;
 use super::select::Source;
-use super::values;
-use crate::compress::header::Header;
-use crate::compress::inner::Inner;
+use super::{places, values};
+use crate::compress::raw::{Header, Inner};
 use crate::compress::{
     Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Parameter, Range,
     Sparse,

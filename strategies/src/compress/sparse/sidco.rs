@@ -4,9 +4,8 @@ use super::estimated::{Estimate, Estimated};
 use super::pick::{DECAY, DENSITY, Picked};
 use super::select::{Source, magnitude};
 use super::values::VALUES;
-use crate::compress::header::Header;
-use crate::compress::lanes::{to_finite, two_sums};
-use crate::compress::simd::kernel;
+use crate::compress::raw::Header;
+use crate::compress::simd::{kernel, to_finite, two_sums};
 use crate::compress::{CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {

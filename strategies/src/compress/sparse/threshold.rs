@@ -4,7 +4,7 @@ use super::one_scale::OneScale;
 use super::pick::{DECAY, Pick, Picked};
 use super::select::{Source, magnitude};
 use super::values::VALUES;
-use crate::compress::header::Header;
+use crate::compress::raw::Header;
 use crate::compress::{CodecProperties, CodecSpec, EncodeContext, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {

@@ -3,9 +3,8 @@
 use super::pick::{DENSITY, Pick, Picked, kept};
 use super::select::Source;
 use super::values::VALUES;
-use crate::compress::lanes::{to_finite, two_sums};
 use crate::compress::random::Random;
-use crate::compress::simd::kernel;
+use crate::compress::simd::{kernel, to_finite, two_sums};
 use crate::compress::{CodecProperties, CodecSpec, EncodeContext};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {

@@ -2,7 +2,6 @@
 //! Biased: needs error feedback.
 
 use crate::compress::codec::{Bad, Joined, TwoPasses, Weighed, name_of};
-use crate::compress::header::Header;
 use crate::compress::low_rank::factors::{
     LEFT_MAX, LowRank, RANK, RIGHT_MAX, VALUE_MAX, add_product, between, times_columns,
     transposed_times_columns,
@@ -10,7 +9,7 @@ use crate::compress::low_rank::factors::{
 use crate::compress::low_rank::power_sgd::{PowerSgd, orthonormalize};
 use crate::compress::random::draw;
 use crate::compress::raw::{
-    add_f32s, expect_finite, expect_len, expect_within, f32s, push_f32s, take,
+    Header, add_f32s, expect_finite, expect_len, expect_within, f32s, push_f32s, take,
 };
 use crate::compress::{
     Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Matrix, Reduction,

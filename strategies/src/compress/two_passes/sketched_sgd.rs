@@ -2,8 +2,9 @@
 //! send these exactly. Biased: needs error feedback.
 
 use crate::compress::codec::{Bad, Joined, TwoPasses, Weighed, name_of};
-use crate::compress::header::Header;
-use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_within, push_f32s, take};
+use crate::compress::raw::{
+    Header, add_f32s, expect_finite, expect_len, expect_within, push_f32s, take,
+};
 use crate::compress::sparse::count_sketch::{CountSketch, ROWS, SUM_MAX, Scratch, WIDTH};
 use crate::compress::sparse::largest::Largest;
 use crate::compress::sparse::pick::{DENSITY, kept};

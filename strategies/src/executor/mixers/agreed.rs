@@ -1,14 +1,15 @@
 //! All-reduce, parameter server in step, and cells: each shard is reduced by one owner, and the group
 //! agrees on the reductions.
+//!
+//! With error feedback at the owner of a shard, the part of a reduction that the codec left out is added to the
+//! next.
 
-use super::rule::Rule;
-use super::squeezed::Squeezed;
 use crate::aggregate::Aggregator;
-use crate::executor::codecs::encode_plain;
+use crate::executor::codecs::{Codecs, encode_plain};
 use crate::executor::force::End;
 use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign, missing};
+use crate::executor::mixer::{Mixer, Rule, foreign, missing};
 use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId, StoreId};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -181,5 +182,57 @@ impl Mixer for Agreed {
             .map(|(_, mean)| mean.len())
             .sum::<usize>();
         self.rule.len() + reduced + squeezed + self.spare.len() + rows
+    }
+}
+
+/// Residuals of the reductions of owned shards.
+#[derive(Debug, Default)]
+pub(super) struct Squeezed {
+    /// Of reductions that were agreed on: by fragment, shard, and number of shards of the fragment.
+    residuals: BTreeMap<(FragmentId, u16, u16), Vec<f32>>,
+    /// Of reductions that are encoded and not yet agreed on, with their number of shards.
+    open: BTreeMap<SliceId, (u16, Vec<f32>)>,
+}
+
+impl Squeezed {
+    /// Number of f32 it keeps.
+    pub(super) fn len(&self) -> usize {
+        let open = self.open.values().map(|(_, values)| values.len());
+        self.residuals.values().map(Vec::len).sum::<usize>() + open.sum::<usize>()
+    }
+
+    /// A round of a fragment ends. Only reductions that were agreed on count: the others are
+    /// reduced again, from contributions that still hold the part left out.
+    pub(super) fn settle(&mut self, fragment: FragmentId, agreed: &[SliceId]) {
+        for slice in agreed {
+            if let Some((of, left)) = self.open.remove(slice) {
+                // Residuals of another cut of the fragment do not fit its shards any more.
+                self.residuals
+                    .retain(|(f, _, cut), _| *f != fragment || *cut == of);
+                self.residuals.insert((fragment, slice.shard, of), left);
+            }
+        }
+        self.open.retain(|slice, _| slice.fragment != fragment);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.residuals.clear();
+        self.open.clear();
+    }
+
+    /// Encodes a reduction plus the residual of the previous one.
+    pub(super) fn encode(
+        &mut self,
+        codecs: &mut Codecs,
+        slice: SliceId,
+        of: u16,
+        values: &[f32],
+        out: &mut Vec<u8>,
+    ) {
+        let kept = self.residuals.get(&(slice.fragment, slice.shard, of));
+        let mut left = kept.cloned().unwrap_or_default();
+        left.resize(values.len(), 0.0);
+        codecs.encode_aggregate(&slice, values, Some(&mut left), out);
+        self.open.insert(slice, (of, left));
     }
 }

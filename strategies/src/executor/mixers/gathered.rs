@@ -1,15 +1,13 @@
 //! Contributions that every member gathers: each member computes the same move of the anchor from them.
 
-use super::rule::Rule;
 use crate::aggregate::{Aggregator, RMS_MAX, quarantine};
 use crate::compress::{Agreed, Bad, Contributed, Gathering};
-use crate::executor::codec_state::seeds;
-use crate::executor::codecs::{bad_slice, bytes_of};
+use crate::executor::codecs::{bad_slice, bytes_of, seeds};
 use crate::executor::force::End;
 use crate::executor::frame::Held;
 use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign};
+use crate::executor::mixer::{Mixer, Rule, foreign};
 use bytes::Bytes;
 use murmurate_protocol::{Combination, Done, Piece, SliceId, WorkError};
 

@@ -2,14 +2,13 @@
 //! exchange the mean is of this peer's parameters alone.
 
 use super::mixed::{mean, mean_of_parts};
-use super::rule::Rule;
 use crate::aggregate::Aggregator;
 use crate::correct::Companion;
 use crate::executor::force::End;
 use crate::executor::frame::Held;
 use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::Mixer;
+use crate::executor::mixer::{Mixer, Rule};
 use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId};
 
 /// Means of parameters.

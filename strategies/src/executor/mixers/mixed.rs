@@ -1,12 +1,12 @@
 //! Mixes of parameters with those of neighbours: the mix is made in the anchor, and the local
 //! parameters stay as training left them until it is good.
 
-use crate::executor::codecs::Codecs;
+use crate::executor::codecs::{Codecs, encoded};
 use crate::executor::frame::Held;
 use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::foreign;
-use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId};
+use crate::executor::mixer::{Mixer, foreign, missing};
+use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId, StoreId};
 
 impl MixCore {
     /// Performs `Combination::Mix` by the weighted mean; any other belongs to another exchange.
@@ -121,4 +121,109 @@ pub(super) fn mean_of_parts(
         }
     }
     Ok(())
+}
+
+/// Means that one member of a group makes.
+#[derive(Default)]
+pub(super) struct Grouped {
+    /// Room for the mean of one fragment.
+    sum: Vec<f32>,
+    /// Of which fragment it is, until it is encoded.
+    of: Option<FragmentId>,
+}
+
+impl Mixer for Grouped {
+    /// `Combination::Reduce` is `sum = sum_k a_k decode(slice_k) / sum_k a_k` over whole fragments, in the
+    /// order given. Of this peer's values it reads only the published ones, so it can be done
+    /// while the trainer trains. `Order::Encode` follows at once.
+    fn combine(
+        &mut self,
+        core: &mut MixCore,
+        piece: Piece,
+        how: &Combination,
+        host: &dyn Host,
+    ) -> WorkResult<Done> {
+        let Combination::Reduce(inputs) = how else {
+            return core.mix(piece, how, host);
+        };
+        self.of = None;
+        self.sum.resize(core.places.of(piece.fragment).len(), 0.0);
+        let total = inputs.iter().map(|(_, weight)| weight).sum();
+        let zero = |_, sum: &mut [f32]| sum.fill(0.0);
+        core.codecs
+            .sum_all(&mut self.sum, inputs, total, host, zero)?;
+        self.of = Some(piece.fragment);
+        Ok(Done::Combined)
+    }
+
+    fn encode(
+        &mut self,
+        core: &mut MixCore,
+        _store: StoreId,
+        slice: SliceId,
+        _of: u16,
+        out: &mut Vec<u8>,
+    ) -> WorkResult {
+        if self.of.take() != Some(slice.fragment) {
+            return Err(missing("mean of a group"));
+        }
+        core.codecs.encode_aggregate(&slice, &self.sum, None, out);
+        Ok(())
+    }
+
+    fn shards(&self) -> usize {
+        self.sum.len()
+    }
+}
+
+/// Means that travel along a tree.
+#[derive(Default)]
+pub(super) struct Relayed {
+    /// Room for a message before it is encoded.
+    message: Vec<f32>,
+}
+
+impl Mixer for Relayed {
+    fn combine(
+        &mut self,
+        core: &mut MixCore,
+        piece: Piece,
+        how: &Combination,
+        host: &dyn Host,
+    ) -> WorkResult<Done> {
+        core.mix(piece, how, host)
+    }
+
+    /// Encodes `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)`, where a_k is the number of
+    /// peers whose parameters slice k is the mean of. This is the sum that RelaySum passes on,
+    /// divided by its count, so that the encoded mean has the size of parameters. Sums run in the
+    /// order given. Without inputs it is this peer's parameters. Source: Vogels et al. 2021
+    /// (NeurIPS), algorithm 1, line 5.
+    fn relay(
+        &mut self,
+        core: &mut MixCore,
+        slice: SliceId,
+        inputs: &[(SliceId, f64)],
+        host: &dyn Host,
+    ) -> WorkResult<Done> {
+        let range = core.places.of(slice.fragment);
+        let local = &core.local.values()[range.clone()];
+        let total = 1.0 + inputs.iter().map(|(_, count)| count).sum::<f64>();
+        let own = (1.0 / total) as f32;
+        let begin = |start: usize, sum: &mut [f32]| {
+            let values = sum.iter_mut().zip(&local[start..]);
+            values.for_each(|(s, x)| *s = own * x);
+        };
+        let message = &mut self.message;
+        message.resize(range.len(), 0.0);
+        core.places.must_be_finite(range.start, local)?;
+        core.codecs.sum_all(message, inputs, total, host, begin)?;
+        let mut out = core.codecs.room(&slice, message.len(), host);
+        core.encode_values(slice, message, &mut out);
+        Ok(encoded(slice, out, host))
+    }
+
+    fn shards(&self) -> usize {
+        self.message.len()
+    }
 }

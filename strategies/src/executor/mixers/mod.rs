@@ -8,20 +8,16 @@
 //! | `gossip` | none, gossip, push, pull, pairs | what a rule compares |
 //! | `replicas` | replicas | copies that neighbours hold of each other |
 //! | `differences` | differences | copies of this peer and of its neighbours |
-//! | `grouped` | pull, of means of groups | room for the next mean |
-//! | `relayed` | relay | room for the next message |
+//! | `mixed::Grouped` | pull, of means of groups | room for the next mean |
+//! | `mixed::Relayed` | relay | room for the next message |
 
 mod agreed;
 mod center;
 mod differences;
 mod gathered;
 mod gossip;
-mod grouped;
 mod mixed;
-mod relayed;
 mod replicas;
-mod rule;
-mod squeezed;
 
 pub use center::CenterRule;
 pub use replicas::Keeps;
@@ -141,7 +137,7 @@ pub(super) fn build(
             Box::new(replicas::Replicas::new(rate, keeps, flowing))
         }
         Mixing::Differences(plan) => Box::new(differences::Differences::new(plan)),
-        Mixing::Grouped => Box::new(grouped::Grouped::default()),
-        Mixing::Relayed => Box::new(relayed::Relayed::default()),
+        Mixing::Grouped => Box::new(mixed::Grouped::default()),
+        Mixing::Relayed => Box::new(mixed::Relayed::default()),
     }
 }

@@ -8,7 +8,7 @@ use crate::grid::Strategy;
 use crate::plan::{Cluster, GridShape, Traffic};
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
-use murmurate_protocol::{ExchangeKind, Grouping, Plan, Schedule};
+use murmurate_protocol::{ExchangeKind, Plan, Schedule};
 
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "all-reduce",
@@ -49,8 +49,8 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
 /// Special cases: more peers than the largest group form rows and columns, whose cost is
 /// [`GridShape::traffic`]; if they cannot, they take turns in one group of that size. For the butterfly, b / S (C + A) / 2 = (g-1)/g (C + A).
 fn traffic(_: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
-    if let Grouping::Grid { row } = plan.agreement.grouping {
-        return GridShape::new(plan, cluster.peers, row).traffic(plan, cluster);
+    if let Some(shape) = GridShape::of(plan, cluster.peers) {
+        return shape.traffic(plan, cluster);
     }
     let members = cluster.peers.min(GROUP_MEMBERS_MAX);
     let cost = plan.schedule.cost(members);

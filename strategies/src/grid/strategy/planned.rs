@@ -38,12 +38,17 @@ impl Strategy {
         }
     }
 
+    /// Members score contributions before they are merged.
+    pub(super) fn scores(&self) -> bool {
+        self.aggregation().scoring().is_some()
+    }
+
     /// Cuts of the flat parameters, in order: equal ones, whose lengths differ by one at most,
     /// tensors, or merged tensors. Without a count an all-reduce cuts into pieces of 2^20 values at
     /// most, so that the slices in flight are small beside a large model, and into a multiple of the
     /// stagger. Those of a companion follow: as many of them, as long as these.
     pub fn fragments(&self, layout: &Layout) -> Vec<Range<usize>> {
-        if self.aggregation().scoring().is_some() {
+        if self.scores() {
             // A contribution is scored as a whole.
             return std::iter::once(0..layout.len()).collect();
         }
@@ -216,7 +221,7 @@ impl Strategy {
         let alone = self.companion().is_none() && self.correction_kind().is_none();
         let encoded = (methods::of(self.exchange()).mixing)(self).only_encodes();
         // Where contributions are scored, the trainer measures them before the round ends.
-        let measures = self.aggregation().scoring().is_some();
+        let measures = self.scores();
         // A private delta is another one than that of the trainer's parameters.
         let private = self.aggregation().privacy().is_some();
         waits && deltas && alone && encoded && !measures && !private

@@ -54,10 +54,10 @@ use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
 use super::slices::{self, release};
 use crate::core::context::Context;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::exchange::{Arrived, ExchangeMessage, PushEnd, broke, foreign_message, foreign_tag};
+use crate::id::rendezvous;
 use crate::limits::VIEW_PEERS_MAX;
-use crate::rendezvous::rendezvous;
 use crate::sorted::SortedSet;
 use crate::{
     Done, Event, OrderId, Part, PeerError, PeerId, PullPlan, Round, SliceId, Source, StoreId, Tag,

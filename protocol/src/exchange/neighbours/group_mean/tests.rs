@@ -28,7 +28,7 @@ fn one(round: u64) -> (Neighbours<GroupMeans>, Context) {
 /// Who makes the mean of a round, the first, the second and so on.
 fn makers(cx: &Context, round: u64) -> Vec<u8> {
     let mut all: Vec<u8> = (1..=4).collect();
-    let rank = |id: &u8| crate::rendezvous::rendezvous(&cx.plan.run, Round(round), 128, peer(*id));
+    let rank = |id: &u8| crate::id::rendezvous(&cx.plan.run, Round(round), 128, peer(*id));
     all.sort_by_key(|id| std::cmp::Reverse(rank(id)));
     all
 }

@@ -76,7 +76,7 @@ use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
 use super::slices::{self, release};
 use crate::core::context::Context;
-use crate::core::timers::Timer;
+use crate::core::deadlines::Timer;
 use crate::exchange::{Arrived, ExchangeMessage, PushEnd, broke, foreign_message, foreign_tag};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
