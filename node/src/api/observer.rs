@@ -451,6 +451,7 @@ impl Observer {
             self.window.push_back((now, self.status.inner_steps));
         }
     }
+        self.status.unusual.without_result = self.insight.ledger.without_result();
 
     /// The run pauses: the time of the pause is no part of a round.
     fn end_windows(&mut self) {

@@ -3,7 +3,7 @@
 
 use super::{
     ControlStatus, Figures, LinkStatus, Memory, PeerTotals, PredictedStatus, RoundStatus, Traffic,
-    WaitNow,
+    WaitNow, WithoutResult,
 };
 use murmurate_protocol::SortedMap;
 use serde::ser::SerializeStruct;
@@ -122,6 +122,9 @@ pub struct Unusual {
     /// Number of exchanges that ended without a result at this daemon. Others may have decided some of them; then
     /// this daemon took their result over, which counts in `catch_ups`.
     pub voids: u64,
+    /// Rounds that had no result at this daemon.
+    #[serde(flatten)]
+    pub without_result: WithoutResult,
     /// Attempts in which no group formed. The round then continued with more inner steps.
     pub alone: u64,
     /// Waits that ended at their deadline.
