@@ -7,6 +7,7 @@ use crate::lies::{self, Lie, LieError};
 use crate::splits::Split;
 use crate::store::Store;
 use murmurate_strategies::RANKS_MAX;
+use murmurate_tasks::data::ShardKind;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use serde::Serialize;
@@ -290,33 +291,20 @@ impl FromStr for IslandsArg {
     }
 }
 
-/// How the data is divided: the argument of `--shards`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ShardsArg {
-    /// The daemons divide the data among themselves.
-    Dealt,
-    /// Every daemon draws from all classes.
-    Iid,
-    /// Each daemon has only a few classes.
-    ByLabel,
-    /// Shares of each class are drawn from a Dirichlet distribution with this concentration.
-    Dirichlet(f64),
-}
-
-impl FromStr for ShardsArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let alpha = text.strip_prefix("dirichlet:");
-        match (text, alpha.and_then(|alpha| alpha.parse().ok())) {
-            ("dealt", _) => Ok(Self::Dealt),
-            ("iid", _) => Ok(Self::Iid),
-            ("by-label", _) => Ok(Self::ByLabel),
-            (_, Some(alpha)) => Ok(Self::Dirichlet(alpha)),
-            _ => Err(format!(
-                "`{text}` is not a split; write dealt, iid, by-label or dirichlet:ALPHA"
-            )),
-        }
+/// Parses the argument of `--shards`: how the data is divided. Data of each daemon's own is for `--config`.
+///
+/// # Errors
+/// Names the ways.
+pub fn shards_of(text: &str) -> Result<ShardKind, String> {
+    let alpha = text.strip_prefix("dirichlet:");
+    match (text, alpha.and_then(|alpha| alpha.parse().ok())) {
+        ("dealt", _) => Ok(ShardKind::Dealt),
+        ("iid", _) => Ok(ShardKind::Iid),
+        ("by-label", _) => Ok(ShardKind::ByLabel),
+        (_, Some(alpha)) => Ok(ShardKind::Dirichlet { alpha }),
+        _ => Err(format!(
+            "`{text}` is not a split; write dealt, iid, by-label or dirichlet:ALPHA"
+        )),
     }
 }
 
@@ -471,8 +459,6 @@ mod tests {
         assert_eq!(cut.during, during);
         for text in [
             "",
-        let line = "1-1@5s+10s".parse::<Cut>().unwrap_err();
-        assert_eq!(line, format!("`1-1@5s+10s` names daemon 1 twice; {FORM}"));
             "2",
             "2-",
             "2-x",
@@ -485,6 +471,8 @@ mod tests {
             let line = text.parse::<Cut>().unwrap_err();
             assert_eq!(line, format!("`{text}` is no cut; {FORM}"));
         }
+        let line = "1-1@5s+10s".parse::<Cut>().unwrap_err();
+        assert_eq!(line, format!("`1-1@5s+10s` names daemon 1 twice; {FORM}"));
     }
 
     #[test]
