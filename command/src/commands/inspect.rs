@@ -143,8 +143,8 @@ fn tell_skipped(dir: &str, skipped: Skipped) {
 
 fn is_wanted(args: &LogArgs, entry: &Entry) -> bool {
     let round = args.round.is_none_or(|round| entry.round == round);
-    let name = || entry.kind.name();
-    round && (args.kind.is_empty() || args.kind.contains(&name()))
+    let mut kinds = args.kind.iter();
+    round && (args.kind.is_empty() || kinds.any(|kind| kind == entry.kind.name()))
 }
 
 /// An entry for people.
@@ -155,7 +155,7 @@ fn words(entry: &Entry, names: &Names) -> String {
         utc(entry.time),
         call(&entry.daemon),
         entry.round,
-        entry.words(&call)
+        entry.kind.words(&call)
     )
 }
 
