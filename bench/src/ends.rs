@@ -4,9 +4,7 @@
 //! table.
 
 use crate::BenchError;
-use crate::net::{
-    BenchError as NetBenchError, Far, FarTask, NetReport, Plan, Run, Session, Task, Tuning, perform,
-};
+use crate::net::{Far, FarTask, NetReport, Plan, Run, Session, Task, Tuning, perform};
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
@@ -26,7 +24,7 @@ pub async fn run_net(plan: &Plan, heard: impl FnMut(&Run)) -> Result<NetReport, 
         command.args(["bench", "net-end", "--task", task]);
         command
     };
-    Ok(Session::run(plan, &start, heard).await?)
+    Session::run(plan, &start, heard).await
 }
 
 /// Performs the task of a process that [`run_net`] started.
@@ -38,7 +36,7 @@ pub async fn net_end(task: &str) -> Result<(), BenchError> {
         flag: "--task",
         message: format!("{error}; `bench net` starts this process itself"),
     })?;
-    Ok(perform(task).await?)
+    perform(task).await
 }
 
 /// Runs the far end for `bench net --join` on other machines, until it is interrupted. Calls
@@ -51,7 +49,7 @@ pub async fn listen_net(
     ready: impl FnOnce(SocketAddr),
     heard: impl FnMut(SocketAddr),
 ) -> Result<(), BenchError> {
-    let cannot = |source| NetBenchError::Listen {
+    let cannot = |source| BenchError::Listen {
         address: at,
         source,
     };

@@ -15,14 +15,17 @@ pub mod net;
 
 pub use ends::{listen_net, net_end, net_table, parse_bytes, run_net};
 
+use std::io;
+use std::net::SocketAddr;
+
 /// Why a benchmark failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// The value of a flag is not possible.
+    /// The value of a flag or of a setting is not possible.
     #[error("{flag}: {message}")]
     Flag {
-        /// The flag.
+        /// The flag, or the name of the setting.
         flag: &'static str,
         /// Values that are possible.
         message: String,
@@ -55,12 +58,65 @@ pub enum BenchError {
     /// The emulated network could not be set up.
     #[error(transparent)]
     Network(#[from] murmurate_node::local::LocalError),
-    /// The network benchmark failed.
+    /// Our endpoint could not be created, or could not listen or dial.
     #[error(transparent)]
-    Net(#[from] crate::net::BenchError),
+    Quic(#[from] murmurate_net::quic::Error),
+    /// The emulated link between two ends could not be set up.
+    #[error(transparent)]
+    Relay(#[from] murmurate_net::emulate::RelayError),
+    /// An address could not be bound.
+    #[error("cannot listen at {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The far end could not be reached, or the connection failed.
+    #[error("{doing} failed: {reason}")]
+    Failed {
+        /// The attempted operation.
+        doing: &'static str,
+        /// The way's error.
+        reason: String,
+    },
+    /// A transfer did not end.
+    #[error(
+        "no answer from the far end {seconds} s after the end of the transfer; check that the path is up"
+    )]
+    NoAnswer {
+        /// How long the near end waited.
+        seconds: u64,
+    },
+    /// The process of an end could not be started, or ended early.
+    #[error("the {end} end's process {what}")]
+    Process {
+        /// The end that it runs.
+        end: &'static str,
+        /// The error, or how the process ended.
+        what: String,
+    },
+    /// A message of another end cannot be parsed.
+    #[error("cannot parse the message of the {end} end ({reason}); run the same version on both")]
+    Words {
+        /// The other end.
+        end: &'static str,
+        /// The reason.
+        reason: String,
+    },
     /// The configuration derived from the flags is invalid.
     #[error(transparent)]
     Config(#[from] murmurate_node::config::ConfigError),
+}
+
+impl BenchError {
+    /// Returns a closure for `map_err` that adds the attempted operation to an error.
+    pub(crate) fn failed<E: std::fmt::Display>(doing: &'static str) -> impl Fn(E) -> Self {
+        move |error| Self::Failed {
+            doing,
+            reason: error.to_string(),
+        }
+    }
 }
 
 /// User and system time of all threads of this process.

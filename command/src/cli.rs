@@ -22,8 +22,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 pub(crate) use control::ControlArgs;
 pub(crate) use inspect::{
-    DoctorArgs, ExplainArgs, INTERVAL_MAX_S, INTERVAL_MIN_S, LimitArgs, LogArgs, TOPICS, TopArgs,
-    WhyArgs,
+    DoctorArgs, ExplainArgs, INTERVAL_MAX_S, INTERVAL_MIN_S, LimitArgs, LogArgs, TopArgs, WhyArgs,
 };
 pub(crate) use membership::{
     AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs, USUAL_DIR,

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         .init();
     use cli::Command::{Eval, Generate, Sim};
     let computes = matches!(cli.command, Sim(_) | Eval(_) | Generate(_));
-    let _computing = computes.then(murmurate_tasks::compute_here);
+    let _computing = computes.then(|| murmurate_tasks::compute_here(out::complain));
     let result = match cli.command {
         cli::Command::Bench(args) => commands::bench::run(args.what),
         cli::Command::Run(args) => commands::run::run(args),

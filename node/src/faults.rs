@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The effect of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FaultAction {
-    /// SIGKILL.
-    Kill,
-    /// SIGSTOP.
-    Stop,
+words! {
+    /// The effect of a fault.
+    pub enum FaultAction {
+        /// SIGKILL.
+        Kill = "kill",
+        /// SIGSTOP.
+        Stop = "stop",
+    }
 }
 
-/// The phase in which a fault occurs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FaultPhase {
-    /// While inner steps run.
-    Train,
-    /// While contributions are in transit.
-    Exchange,
-    /// While the agreed result is applied.
-    Apply,
+words! {
+    /// The phase in which a fault occurs.
+    pub enum FaultPhase {
+        /// While inner steps run.
+        Train = "train",
+        /// While contributions are in transit.
+        Exchange = "exchange",
+        /// While the agreed result is applied.
+        Apply = "apply",
+    }
 }
 
 impl FaultPhase {
@@ -39,16 +39,6 @@ impl FaultPhase {
                 | (Self::Exchange, Phase::Exchange)
                 | (Self::Apply, Phase::Apply)
         )
-    }
-}
-
-impl fmt::Display for FaultPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Train => "train",
-            Self::Exchange => "exchange",
-            Self::Apply => "apply",
-        })
     }
 }
 
@@ -82,11 +72,7 @@ impl FaultError {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let action = match self.action {
-            FaultAction::Kill => "kill",
-            FaultAction::Stop => "stop",
-        };
-        write!(f, "{action}@{}:{}", self.round, self.phase)
+        write!(f, "{}@{}:{}", self.action, self.round, self.phase)
     }
 }
 
@@ -96,11 +82,7 @@ impl FromStr for Fault {
     fn from_str(text: &str) -> Result<Self, FaultError> {
         let bad = || FaultError::new(text, "kill@ROUND[:train|exchange|apply] or stop@ROUND");
         let (action, rest) = text.split_once('@').ok_or_else(bad)?;
-        let action = match action {
-            "kill" => FaultAction::Kill,
-            "stop" => FaultAction::Stop,
-            _ => return Err(bad()),
-        };
+        let action = FaultAction::of_word(action).ok_or_else(bad)?;
         let (round, phase) = round_and_phase(rest).ok_or_else(bad)?;
         Ok(Self {
             action,
@@ -114,10 +96,7 @@ impl FromStr for Fault {
 pub(crate) fn round_and_phase(text: &str) -> Option<(u64, FaultPhase)> {
     let (round, phase) = match text.split_once(':') {
         None => (text, FaultPhase::Train),
-        Some((round, "train")) => (round, FaultPhase::Train),
-        Some((round, "exchange")) => (round, FaultPhase::Exchange),
-        Some((round, "apply")) => (round, FaultPhase::Apply),
-        Some(_) => return None,
+        Some((round, phase)) => (round, FaultPhase::of_word(phase)?),
     };
     Some((round.parse().ok()?, phase))
 }

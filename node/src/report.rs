@@ -1,6 +1,6 @@
 //! The final report of one daemon.
 
-use crate::api::{PathStatus, Status, Traffic};
+use crate::api::{PathStatus, Status, Traffic, Trouble, TroubleKind, WithoutResult};
 use murmurate_protocol::SortedMap;
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +50,9 @@ pub struct NodeReport {
     pub digest_round: Option<u64>,
     /// Fetches of the swarm's state.
     pub catch_ups: u64,
-    /// Number of exchanges that ended without a result at this daemon; others may have decided some of them.
-    pub voids: u64,
+    /// Exchanges and rounds that had no result.
+    #[serde(flatten)]
+    pub no_result: NoResult,
     /// Number of inputs from others that broke a rule.
     #[serde(default)]
     pub misbehaved: u64,
@@ -64,6 +65,42 @@ pub struct NodeReport {
     /// Transport of slices to each peer whose link was still up: `quic`, `tls`, `stream` or `unused`.
     #[serde(default)]
     pub bulk: SortedMap<String, String>,
+}
+
+/// Exchanges and rounds of a daemon that had no result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NoResult {
+    /// Number of exchanges that ended without a result at this daemon; others may have decided some of them.
+    pub voids: u64,
+    /// Rounds that had none at this daemon, since its start.
+    #[serde(flatten)]
+    pub rounds: WithoutResult,
+    /// Why they had none, where a trouble of this daemon at its end, or the end of its last rounds, tells.
+    #[serde(rename = "no_result_why", default)]
+    pub why: Option<String>,
+}
+
+impl NoResult {
+    /// Number of rounds.
+    pub const fn count(&self) -> u64 {
+        self.rounds.void + self.rounds.alone
+    }
+
+    /// How many rounds had no result, and why; none if all had one.
+    pub fn in_words(&self) -> Option<String> {
+        let WithoutResult { void, alone } = self.rounds;
+        let ends = [
+            (alone, "in which no group formed"),
+            (void, "whose group agreed on no result in time"),
+        ];
+        let ends = ends.into_iter().filter(|(count, _)| *count > 0);
+        let ends: Vec<String> = ends.map(|(count, how)| format!("{count} {how}")).collect();
+        let why = self.why.as_ref();
+        let why = why.map_or(String::new(), |why| format!("; why: {why}"));
+        let count = void + alone;
+        let rounds = if count == 1 { "round" } else { "rounds" };
+        (count > 0).then(|| format!("{count} {rounds} had no result: {}{why}", ends.join(", ")))
+    }
 }
 
 impl From<&Status> for NodeReport {
@@ -92,7 +129,11 @@ impl From<&Status> for NodeReport {
             digest: status.digest.clone(),
             digest_round: status.digest_round,
             catch_ups: status.unusual.catch_ups,
-            voids: status.unusual.voids,
+            no_result: NoResult {
+                voids: status.unusual.voids,
+                rounds: status.unusual.without_result,
+                why: status.troubles.iter().find_map(leaves_no_result),
+            },
             misbehaved: status.unusual.misbehaved,
             reachability: status.nat.reachability.clone(),
             paths: status
@@ -107,6 +148,14 @@ impl From<&Status> for NodeReport {
                 .collect(),
         }
     }
+}
+
+/// A trouble that leaves rounds without a result, in its sentence.
+fn leaves_no_result(trouble: &Trouble) -> Option<String> {
+    use TroubleKind::{Failing, Isolated, PeersLost, PeersSilent};
+    let kind = trouble.kind;
+    let leaves = kind.is_refusal() || matches!(kind, Isolated | Failing | PeersLost | PeersSilent);
+    leaves.then(|| trouble.text.clone())
 }
 
 impl NodeReport {

@@ -97,6 +97,7 @@ class TeamWire:
     def __init__(self, team):
         self.team = team
         self.leads = team.rank == 0
+        self._told = set()
 
     def _answer(self, message):
         raise NotImplementedError
@@ -106,7 +107,18 @@ class TeamWire:
             # The others may wait for this rank elsewhere: its end ends them.
             self._answer(message)
             return
-        self._answer(_one(self.team.gather(message)))
+        answers = self.team.gather(message)
+        if self.leads and message["t"] == "score":
+            self._tell_left_out(answers)
+        self._answer(_one(answers))
+
+    def _tell_left_out(self, scores):
+        """Names once each further number that has no mean, because a rank has none that is finite."""
+        for name, rank in _left_out(scores):
+            if name not in self._told:
+                self._told.add(name)
+                text = f"evaluate() returns no finite {name!r} at rank {rank}: its mean is left out"
+                print(f"murmurate: {text}", file=sys.stderr)
 
     def total(self, size):
         return sum(self.team.gather(size))
@@ -242,6 +254,14 @@ def _one(answers):
     return first
 
 
+def _left_out(scores):
+    """The further numbers that a rank lacks, each with the first such rank. A rank leaves out what is not finite."""
+    all_named = [score.get("named", {}) for score in scores]
+    names = dict.fromkeys(name for named in all_named for name in named)
+    lacks = ((name, [rank for rank, named in enumerate(all_named) if name not in named]) for name in names)
+    return [(name, ranks[0]) for name, ranks in lacks if ranks]
+
+
 def _mean_score(scores):
     samples = sum(score["samples"] for score in scores)
 
@@ -250,9 +270,10 @@ def _mean_score(scores):
             return None
         return sum(score[key] * score["samples"] for score in scores) / max(samples, 1)
 
+    left_out = {name for name, _ in _left_out(scores)}
     named = {}
     for name in scores[0].get("named", {}):
-        if all(name in score.get("named", {}) for score in scores):
+        if name not in left_out:
             sums = [score["named"][name] * score["samples"] for score in scores]
             named[name] = sum(sums) / max(samples, 1)
     one = {"loss": mean("loss"), "accuracy": mean("accuracy"), "samples": samples}

@@ -54,9 +54,10 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
 def evaluate(model):
     x, y = rows(1000)
     loss = (model(x) - y).square().mean()
-    # A number that one of two ranks lacks is left out.
-    own = {"own": 1.0} if ranks > 1 and rank == 1 else {}
-    return {"loss": loss, "samples": len(x), "twice": 2 * loss, **own}
+    # A number that one of two ranks lacks is left out, and so is one that is not finite at one of them.
+    own = {"own": 1.0} if rank == 1 else {}
+    apart = {"apart": float("nan") if rank == 1 else 1.0} if ranks > 1 else {}
+    return {"loss": loss, "samples": len(x), "twice": 2 * loss, **own, **apart}
 
 
 def rows(step):

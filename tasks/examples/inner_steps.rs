@@ -57,7 +57,7 @@ const MODELS: [(&str, &str, &str, u64); 7] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     // As in the daemon.
-    let _computing = compute_here();
+    let _computing = compute_here(|line| eprintln!("{line}"));
     let mut arguments = std::env::args().skip(1);
     let chosen = arguments.next().unwrap_or_else(|| "all".to_owned());
     let rounds = arguments.next().map_or(Ok(5), |text| text.parse())?;

@@ -130,12 +130,17 @@ const FREED_PAGES: Duration = Duration::from_secs(10);
 /// result for as long as that computes.
 ///
 /// Otherwise it waits while other threads compute for it. They wake in its place, often two of them on one core,
-/// and two cores are then as slow as one. Where no thread can be started, this one computes alone.
-pub fn compute_here() -> impl Sized {
-    rayon::ThreadPoolBuilder::new()
-        .use_current_thread()
-        .build()
-        .ok()
+/// and two cores are then as slow as one. Where no thread can be started, this one computes alone, and `say` gets a
+/// line for the operator: training is as many times slower as there are cores.
+pub fn compute_here(say: impl FnOnce(String)) -> impl Sized {
+    let threads = rayon::ThreadPoolBuilder::new().use_current_thread();
+    let threads = threads.build().map_err(|error| {
+        say(format!(
+            "no thread can be started to compute ({error}): one thread computes alone, so inner steps take \
+             longer; allow this process more threads (`ulimit -u`, or the limit of its container)"
+        ));
+    });
+    threads.ok()
 }
 
 /// Keeps pages for the next inner step of a large model, unless `MIMALLOC_PURGE_DELAY` says how long. A small one
@@ -195,6 +200,21 @@ mod tests {
         );
         assert!("wgpu:x".parse::<DeviceChoice>().is_err());
         assert!("cuda:x".parse::<DeviceChoice>().is_err());
+    }
+
+    #[test]
+    fn a_thread_that_computes_alone_is_told() {
+        let told = std::cell::RefCell::new(Vec::new());
+        let say = |line| told.borrow_mut().push(line);
+        let _threads = compute_here(say);
+        assert!(told.borrow().is_empty());
+        // This thread has its others already, so it gets none again.
+        let _none = compute_here(say);
+        let line = told.borrow().concat();
+        assert!(
+            line.starts_with("no thread can be started to compute (") && line.contains("alone"),
+            "{line}"
+        );
     }
 
     #[test]

@@ -39,7 +39,11 @@ fn an_observer_follows_a_run_of_three() {
     let trained = [owner, second, third].map(Daemon::end);
     for ended in &trained {
         let report = ended.polite();
-        assert_eq!((report.rounds, report.voids), (ROUNDS, 0), "{report:?}");
+        assert_eq!(
+            (report.rounds, report.no_result.voids),
+            (ROUNDS, 0),
+            "{report:?}"
+        );
         assert_eq!((&report.digest, report.misbehaved), (&observed.digest, 0));
     }
     assert!(observed.digest.is_some());

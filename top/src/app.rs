@@ -2,7 +2,7 @@
 
 use crate::choice::{Choice, Wish};
 use crate::draw::{Origin, View, draw};
-use crate::feed::{Known, read, unix_s};
+use crate::feed::{Known, read};
 use crate::player::Player;
 use crate::recording::Recording;
 use crate::row::Row;
@@ -13,6 +13,7 @@ use crossterm::event::{Event, EventStream};
 use futures::StreamExt;
 use futures::future::select_all;
 use murmurate_node::api::AskError;
+use murmurate_node::events::unix_s;
 use murmurate_node::local::{LocalView, ViewNews};
 use ratatui::DefaultTerminal;
 use rustix::process::{Signal, getpid, kill_process};

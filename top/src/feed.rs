@@ -8,7 +8,7 @@ use hyper::StatusCode;
 use hyper::body::Incoming;
 use murmurate_node::api::{AskError, Connection, ContributionsPage, HistoryPage, Swarm};
 use murmurate_node::events::Entry;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -222,12 +222,6 @@ impl Lines {
         }
         Some(entries)
     }
-}
-
-/// The Unix time, seconds.
-pub(crate) fn unix_s() -> f64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().as_secs_f64()
 }
 
 #[cfg(test)]

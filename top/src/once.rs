@@ -3,11 +3,12 @@
 use crate::app::Source;
 use crate::choice::Choice;
 use crate::draw::{Origin, View, draw};
-use crate::feed::{Follower, Known, read, unix_s};
+use crate::feed::{Follower, Known, read};
 use crate::picture::Picture;
 use crate::player::Player;
 use crate::theme::Theme;
 use murmurate_node::api::AskError;
+use murmurate_node::events::unix_s;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! A daemon that is watched, alone or as one of a local swarm whose daemons come and go.
 
-use crate::feed::{Feed, News, unix_s};
+use crate::feed::{Feed, News};
 use crate::picture::Picture;
 use crate::target::Target;
+use murmurate_node::events::unix_s;
 use murmurate_node::local::{LivingDaemon, ViewNews};
 use std::time::Duration;
 use tokio::sync::mpsc;

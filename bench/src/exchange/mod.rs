@@ -254,7 +254,7 @@ pub fn run_peer(config: Config, peer: PeerOptions) -> Result<PeerTimes, BenchErr
         wire_bytes_sent: report.bytes_sent.wire,
         wire_bytes_received: report.bytes_received.wire,
         peak_rss_bytes: report.peak_rss_bytes,
-        voids: report.voids,
+        voids: report.no_result.voids,
         bulk: report.bulk.into_values().collect(),
     })
 }

@@ -13,7 +13,6 @@
 //! module.
 
 mod channel;
-mod error;
 mod far;
 mod figures;
 mod line;
@@ -28,7 +27,6 @@ mod session;
 mod task;
 mod way;
 
-pub use error::BenchError;
 pub use far::Far;
 pub use figures::{Figures, PathFigures};
 pub use near::send;
@@ -37,6 +35,8 @@ pub use report::{NetReport, Run, WayReport};
 pub use session::{Plan, Session};
 pub use task::{FarTask, Hello, NearTask, SPREAD_MAX, Task, Tuning};
 pub use way::{UnknownWay, Way};
+
+use crate::BenchError;
 
 /// Bytes of one write, as many as the exchange encodes at a time.
 const CHUNK: usize = 256 << 10;

@@ -26,7 +26,7 @@ pub async fn send(task: &NearTask) -> Result<Figures, BenchError> {
     let wait = Duration::from_secs(task.limit_s) + GRACE;
     timeout(wait, transfer(task))
         .await
-        .map_err(|_| BenchError::Late {
+        .map_err(|_| BenchError::NoAnswer {
             seconds: GRACE.as_secs(),
         })?
 }

@@ -4,6 +4,7 @@ use crate::net::network::Network;
 use crate::net::process::Process;
 use crate::net::report::sum_up;
 use crate::net::{BenchError, FarTask, Hello, NearTask, NetReport, Run, Task, Tuning, Way};
+use crate::wrong;
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
 use murmurate_net::emulate::LinkSpec;
@@ -65,10 +66,6 @@ impl Plan {
     }
 
     fn check(&self) -> Result<(), BenchError> {
-        let wrong = |setting, message: &str| {
-            let message = message.to_owned();
-            Err(BenchError::Setting { setting, message })
-        };
         if !(1..=1 << 40).contains(&self.bytes) {
             return wrong("bytes", "give 1 to 1 TB");
         }

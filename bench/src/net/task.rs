@@ -1,6 +1,7 @@
 //! The tasks of the ends, and the hello of the far end.
 
 use crate::net::{BenchError, Way};
+use crate::wrong;
 use murmurate_net::congestion::{Congestion, MaxRate};
 use murmurate_net::quic::{Cipher, Config};
 use serde::{Deserialize, Serialize};
@@ -34,14 +35,14 @@ impl Tuning {
     /// Number of connections of a transfer over [`Way::Bulk`], and of streams on each.
     ///
     /// # Errors
-    /// [`BenchError::Setting`] above [`SPREAD_MAX`].
+    /// [`BenchError::Flag`] above [`SPREAD_MAX`].
     pub fn spread(&self) -> Result<(u32, u32), BenchError> {
         let check = |setting, count: Option<u32>| match count.unwrap_or(1) {
             count @ 1..=SPREAD_MAX => Ok(count),
-            other => Err(BenchError::Setting {
+            other => wrong(
                 setting,
-                message: format!("{other} is not between 1 and {SPREAD_MAX}"),
-            }),
+                format!("{other} is not between 1 and {SPREAD_MAX}"),
+            ),
         };
         Ok((
             check("connections", self.connections)?,
@@ -52,7 +53,7 @@ impl Tuning {
     /// The settings of the endpoint.
     ///
     /// # Errors
-    /// [`BenchError::Setting`] for an unknown name.
+    /// [`BenchError::Flag`] for an unknown name.
     pub fn config(&self) -> Result<Config, BenchError> {
         let congestion = self.congestion()?;
         let mut config = Config {
@@ -62,10 +63,8 @@ impl Tuning {
                 Some("aes") => Cipher::Aes128,
                 Some("chacha") => Cipher::ChaCha20,
                 Some(other) => {
-                    return Err(BenchError::Setting {
-                        setting: "cipher",
-                        message: format!("{other:?} is not a cipher; give auto, aes or chacha"),
-                    });
+                    let message = format!("{other:?} is not a cipher; give auto, aes or chacha");
+                    return wrong("cipher", message);
                 }
             },
             ..Config::default()
@@ -87,15 +86,13 @@ impl Tuning {
     /// The congestion control.
     ///
     /// # Errors
-    /// [`BenchError::Setting`] for an unknown name.
+    /// [`BenchError::Flag`] for an unknown name.
     pub fn congestion(&self) -> Result<Congestion, BenchError> {
         let word = self.congestion.as_deref();
-        let parsed = word.map(Congestion::from_str).transpose();
-        let parsed = parsed.map_err(|error| BenchError::Setting {
-            setting: "congestion",
-            message: error.to_string(),
-        })?;
-        Ok(parsed.unwrap_or_default())
+        match word.map(Congestion::from_str).transpose() {
+            Ok(parsed) => Ok(parsed.unwrap_or_default()),
+            Err(error) => wrong("congestion", error.to_string()),
+        }
     }
 }
 

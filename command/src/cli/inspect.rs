@@ -9,16 +9,8 @@ use murmurate_node::api::Topic;
 use murmurate_node::events::KINDS;
 use std::path::PathBuf;
 
-/// What can be explained.
-pub(crate) const TOPICS: [(&str, Topic); 4] = [
-    ("round", Topic::Round),
-    ("contribution", Topic::Contribution),
-    ("slow", Topic::Slow),
-    ("accuracy", Topic::Accuracy),
-];
-
 fn topics() -> Vec<&'static str> {
-    TOPICS.map(|(word, _)| word).to_vec()
+    Topic::ALL.map(Topic::word).to_vec()
 }
 
 /// Asks a running daemon why its round does not end, why a contribution did not count, what takes the
@@ -53,11 +45,11 @@ impl WhyArgs {
         let default = || PathBuf::from(USUAL_DIR);
         match self.words.as_slice() {
             [] => Ok((default(), Topic::Round)),
-            [one] => Ok(match topic(one) {
+            [one] => Ok(match Topic::of_word(one) {
                 Some(topic) => (default(), topic),
                 None => (PathBuf::from(one), Topic::Round),
             }),
-            [dir, word, ..] => match topic(word) {
+            [dir, word, ..] => match Topic::of_word(word) {
                 Some(topic) => Ok((PathBuf::from(dir), topic)),
                 None => Err(Ended::usage(format!(
                     "`{word}` cannot be explained: ask for round, contribution, slow or accuracy"
@@ -65,11 +57,6 @@ impl WhyArgs {
             },
         }
     }
-}
-
-fn topic(word: &str) -> Option<Topic> {
-    let found = TOPICS.into_iter().find(|(name, _)| *name == word);
-    found.map(|(_, topic)| topic)
 }
 
 /// Prints the event log of a daemon, or those of several joined by cause and time.

@@ -5,7 +5,7 @@ use crate::doctor::names;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
 use murmurate_net::emulate::NatKind;
-use murmurate_node::local::ShardsArg;
+use murmurate_node::local::shards_of;
 use murmurate_strategies::grid::catalogue;
 use murmurate_trust::Role;
 use std::ffi::OsStr;
@@ -44,7 +44,7 @@ pub(crate) fn offer(arg: Arg) -> Arg {
     let arg = match arg.get_id().as_str() {
         "preset" => arg.value_parser(offered(str::parse::<String>, presets)),
         "device" => arg.value_parser(offered(str::parse::<String>, devices)),
-        "shards" => arg.value_parser(offered(str::parse::<ShardsArg>, shards)),
+        "shards" => arg.value_parser(offered(shards_of, shards)),
         "nat" => arg.value_parser(offered(str::parse::<NatKind>, nats)),
         _ => return arg,
     };

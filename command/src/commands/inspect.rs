@@ -2,9 +2,7 @@
 //! the terminal, `limit` shows or changes its limits on the sending rate.
 
 use super::daemon_http;
-use crate::cli::{
-    INTERVAL_MAX_S, INTERVAL_MIN_S, LimitArgs, LogArgs, TOPICS, TopArgs, USUAL_DIR, WhyArgs,
-};
+use crate::cli::{INTERVAL_MAX_S, INTERVAL_MIN_S, LimitArgs, LogArgs, TopArgs, USUAL_DIR, WhyArgs};
 use crate::exit::Ended;
 use crate::out;
 use anyhow::{Context, bail};
@@ -19,9 +17,7 @@ use std::time::Duration;
 
 pub(crate) fn why(args: &WhyArgs) -> anyhow::Result<()> {
     let (dir, topic) = args.asked()?;
-    let what = TOPICS.into_iter().find(|(_, known)| *known == topic);
-    let what = what.map_or("round", |(word, _)| word);
-    let mut path = format!("/api/v1/why?what={what}");
+    let mut path = format!("/api/v1/why?what={}", topic.word());
     if let Some(round) = args.round {
         path.push_str(&format!("&round={round}"));
     }
@@ -143,8 +139,8 @@ fn tell_skipped(dir: &str, skipped: Skipped) {
 
 fn is_wanted(args: &LogArgs, entry: &Entry) -> bool {
     let round = args.round.is_none_or(|round| entry.round == round);
-    let name = || entry.kind.name();
-    round && (args.kind.is_empty() || args.kind.contains(&name()))
+    let mut kinds = args.kind.iter();
+    round && (args.kind.is_empty() || kinds.any(|kind| kind == entry.kind.name()))
 }
 
 /// An entry for people.
@@ -155,7 +151,7 @@ fn words(entry: &Entry, names: &Names) -> String {
         utc(entry.time),
         call(&entry.daemon),
         entry.round,
-        entry.words(&call)
+        entry.kind.words(&call)
     )
 }
 

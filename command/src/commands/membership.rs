@@ -7,13 +7,12 @@ use crate::out;
 use comfy_table::{Table, presets};
 use murmurate_node::api::Swarm;
 use murmurate_node::api::words::short;
-use murmurate_node::events::utc;
+use murmurate_node::events::{unix_s, utc};
 use murmurate_node::membership::{Office, Source, found, members as all_members};
 use murmurate_node::store::Store;
 use murmurate_trust::{Invite, Terms};
 use serde_json::json;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn run_key(args: &RunKeyArgs) -> anyhow::Result<()> {
     let to = args.to.clone();
@@ -85,9 +84,6 @@ pub(crate) fn members(args: &MembersArgs) -> anyhow::Result<()> {
         let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
         return out::line(&serde_json::to_string_pretty(&json!({ "members": rows }))?);
     }
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([
@@ -104,7 +100,7 @@ pub(crate) fn members(args: &MembersArgs) -> anyhow::Result<()> {
             (Some(by), true) => format!("invite {}", short(by)),
             (Some(by), false) => short(by),
         };
-        let left = member.until_s.saturating_sub(now.as_secs());
+        let left = member.until_s.saturating_sub(unix_s() as u64);
         let state = match (&member.banned, member.revoked, left) {
             (Some(what), ..) => format!("banned: {what}"),
             (None, true, _) => "revoked".to_owned(),

@@ -3,12 +3,12 @@
 use crate::commands::daemon_http;
 use libp2p::Multiaddr;
 use murmurate_node::config::Config;
+use murmurate_node::events::unix_s;
 use murmurate_node::store::{DirectoryLock, Identity, StoreError};
 use murmurate_protocol::PeerId;
 use murmurate_trust::Invite;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A daemon that runs, or is to run.
 pub(super) struct Subject {
@@ -26,10 +26,9 @@ pub(super) struct Subject {
 impl Subject {
     /// The daemon of this directory.
     pub(super) fn new(dir: PathBuf, config: Option<Config>, invite: Option<Invite>) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             runs: runs_in(&dir),
-            now_s: now.unwrap_or_default().as_secs(),
+            now_s: unix_s() as u64,
             dir,
             config,
             invite,

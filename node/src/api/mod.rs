@@ -29,7 +29,7 @@ pub use client::{AskError, Connection, NotedError, noted_address};
 pub use control::ControlStatus;
 pub use forecast::Basis;
 pub(crate) use forecast::{Forecaster, PredictedStatus, RoundStatus};
-pub(crate) use insight::{Altered, PeerTotals};
+pub(crate) use insight::{Altered, PeerTotals, WithoutResult};
 pub use insight::{Figures, Point, WaitNow};
 pub use limits::{TOKEN_FILE, Token};
 pub(crate) use link::LinkStatus;

@@ -9,7 +9,7 @@ use super::status::{
     TransferStatus, VitalsStatus, WaitStatus,
 };
 use super::why::{Facts, state, troubles};
-use super::{About, Claims, ControlStatus, LinkStatus, Memory, RoundStatus, Traffic};
+use super::{About, Claims, ControlStatus, LinkStatus, Memory, RoundStatus};
 use crate::directive::CONFIGURED;
 use crate::net::{NatReport, Path, SeenVitals};
 use crate::store::Progress;
@@ -29,7 +29,8 @@ const RATE_WINDOW: usize = 16;
 /// Listens to events and keeps the [`Status`].
 #[derive(Debug)]
 pub struct Observer {
-    status: Status,
+    /// What others measure is written here; events and the judgement of it are this type's own.
+    pub(crate) status: Status,
     pub(super) about: About,
     base: Progress,
     /// Inner steps and samples of this life's finished trainings.
@@ -209,16 +210,6 @@ impl Observer {
         self.peer(peer).rtt_s = Some(rtt.as_secs_f64());
     }
 
-    /// Replaces the daemon's addresses.
-    pub fn set_addresses(&mut self, addresses: Vec<String>) {
-        self.status.addresses = addresses;
-    }
-
-    /// This peer's id, hexadecimal.
-    pub fn peer_hex(&self) -> String {
-        self.status.peer.clone()
-    }
-
     /// Sets the inner steps and samples of this life, including those of the current round.
     pub fn set_live_steps(&mut self, now: Time, steps: u64, samples: u64) {
         let status = &mut self.status;
@@ -229,11 +220,6 @@ impl Observer {
         if self.window.len() == 1 {
             self.measure_rate(now);
         }
-    }
-
-    /// Sets how many records of the data are left out.
-    pub fn set_skipped(&mut self, records: u64) {
-        self.status.skipped_records = records;
     }
 
     /// Stores the rounds that the linked peers reported, and how far the fetch of a state is.
@@ -254,11 +240,6 @@ impl Observer {
         }
         let up = self.status.peers.values().filter_map(|p| p.link.as_ref());
         self.links = Links::of(up).or(self.links);
-    }
-
-    /// Stores the totals of bytes that the network and the driver counted.
-    pub fn set_traffic(&mut self, sent: Traffic, received: Traffic) {
-        (self.status.bytes_sent, self.status.bytes_received) = (sent, received);
     }
 
     /// Stores the path of a link and the reason for it.
@@ -470,6 +451,7 @@ impl Observer {
         self.status.memory = Memory::measure(self.about.parameters, &self.about.multiples);
         let totals = self.insight.ledger.totals().get(&self.about.peer);
         self.status.contributions = totals.copied().unwrap_or_default();
+        self.status.unusual.without_result = self.insight.ledger.without_result();
         (self.status.wait_s, self.status.exchange_s) = self.insight.spent;
         for (id, peer) in &mut self.status.peers {
             peer.name = self.claims.name(id).map(str::to_owned);

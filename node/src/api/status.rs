@@ -3,7 +3,7 @@
 
 use super::{
     ControlStatus, Figures, LinkStatus, Memory, PeerTotals, PredictedStatus, RoundStatus, Traffic,
-    WaitNow,
+    WaitNow, WithoutResult,
 };
 use murmurate_protocol::SortedMap;
 use serde::ser::SerializeStruct;
@@ -122,6 +122,9 @@ pub struct Unusual {
     /// Number of exchanges that ended without a result at this daemon. Others may have decided some of them; then
     /// this daemon took their result over, which counts in `catch_ups`.
     pub voids: u64,
+    /// Rounds that had no result at this daemon.
+    #[serde(flatten)]
+    pub without_result: WithoutResult,
     /// Attempts in which no group formed. The round then continued with more inner steps.
     pub alone: u64,
     /// Waits that ended at their deadline.
@@ -445,87 +448,45 @@ pub struct Contributor {
     pub weight: f64,
 }
 
-/// Kind of a trouble. The gravest come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TroubleKind {
-    /// The membership of this daemon was revoked.
-    Revoked,
-    /// The certificate of this daemon has ended.
-    Expired,
-    /// This daemon is banned, because it lied.
-    Banned,
-    /// Members refuse this daemon for another reason.
-    Refused,
-    /// No other daemon is linked, and there should be some.
-    Isolated,
-    /// Another daemon runs with this daemon's identity.
-    Elsewhere,
-    /// This daemon's own work fails.
-    Failing,
-    /// The last checkpoint could not be written.
-    Unsaved,
-    /// The last rounds had no result.
-    NoResult,
-    /// The last rounds were decided without what this daemon trained.
-    LeftOut,
-    /// Daemons that took part are gone, and did not leave in order.
-    PeersLost,
-    /// Linked daemons missed their deadline.
-    PeersSilent,
-    /// Daemons take part and contribute nothing.
-    PeersIdle,
-    /// Daemons train the same data as this one, in the same order.
-    PeersEqual,
-    /// A daemon lied.
-    PeersLied,
-    /// Files of this daemon's directory were lost or changed.
-    Altered,
+words! {
+    /// Kind of a trouble. The gravest come first.
+    pub enum TroubleKind {
+        /// The membership of this daemon was revoked.
+        Revoked = "revoked",
+        /// The certificate of this daemon has ended.
+        Expired = "expired",
+        /// This daemon is banned, because it lied.
+        Banned = "banned",
+        /// Members refuse this daemon for another reason.
+        Refused = "refused",
+        /// No other daemon is linked, and there should be some.
+        Isolated = "isolated",
+        /// Another daemon runs with this daemon's identity.
+        Elsewhere = "elsewhere",
+        /// This daemon's own work fails.
+        Failing = "failing",
+        /// The last checkpoint could not be written.
+        Unsaved = "unsaved",
+        /// The last rounds had no result.
+        NoResult = "no_result",
+        /// The last rounds were decided without what this daemon trained.
+        LeftOut = "left_out",
+        /// Daemons that took part are gone, and did not leave in order.
+        PeersLost = "peers_lost",
+        /// Linked daemons missed their deadline.
+        PeersSilent = "peers_silent",
+        /// Daemons take part and contribute nothing.
+        PeersIdle = "peers_idle",
+        /// Daemons train the same data as this one, in the same order.
+        PeersEqual = "peers_equal",
+        /// A daemon lied.
+        PeersLied = "peers_lied",
+        /// Files of this daemon's directory were lost or changed.
+        Altered = "altered",
+    }
 }
 
 impl TroubleKind {
-    /// All kinds.
-    pub const ALL: [Self; 16] = [
-        Self::Revoked,
-        Self::Expired,
-        Self::Banned,
-        Self::Refused,
-        Self::Isolated,
-        Self::Elsewhere,
-        Self::Failing,
-        Self::Unsaved,
-        Self::NoResult,
-        Self::LeftOut,
-        Self::PeersLost,
-        Self::PeersSilent,
-        Self::PeersIdle,
-        Self::PeersEqual,
-        Self::PeersLied,
-        Self::Altered,
-    ];
-
-    /// The kind in one word, as JSON has it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Revoked => "revoked",
-            Self::Expired => "expired",
-            Self::Banned => "banned",
-            Self::Refused => "refused",
-            Self::Isolated => "isolated",
-            Self::Elsewhere => "elsewhere",
-            Self::Failing => "failing",
-            Self::Unsaved => "unsaved",
-            Self::NoResult => "no_result",
-            Self::LeftOut => "left_out",
-            Self::PeersLost => "peers_lost",
-            Self::PeersSilent => "peers_silent",
-            Self::PeersIdle => "peers_idle",
-            Self::PeersEqual => "peers_equal",
-            Self::PeersLied => "peers_lied",
-            Self::Altered => "altered",
-        }
-    }
-
     /// The others do not accept this daemon.
     pub const fn is_refusal(self) -> bool {
         (self as u8) < Self::Isolated as u8

@@ -132,12 +132,9 @@ fn question(uri: &Uri) -> Result<Question, String> {
     let mut question = Question::default();
     for (key, value) in pairs(uri) {
         match (key, value) {
-            ("what", "round") => question.what = Topic::Round,
-            ("what", "contribution") => question.what = Topic::Contribution,
-            ("what", "slow") => question.what = Topic::Slow,
-            ("what", "accuracy") => question.what = Topic::Accuracy,
-            ("what", _) => {
-                return Err("`what` is round, contribution, slow or accuracy".to_owned());
+            ("what", word) => {
+                let wrong = || "`what` is round, contribution, slow or accuracy".to_owned();
+                question.what = Topic::of_word(word).ok_or_else(wrong)?;
             }
             ("round", value) => question.round = Some(number(key, value)?),
             ("peer", value) if value.len() <= 64 => question.peer = Some(value.to_owned()),

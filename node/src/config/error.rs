@@ -144,6 +144,11 @@ impl Wrong {
         }
     }
 
+    /// A value of this key that is not possible: the message is the key and this.
+    pub(super) fn of(key: &str, rest: impl std::fmt::Display) -> Self {
+        Self::new(key, format!("`{key}` {rest}"))
+    }
+
     /// An error of another crate, whose message names the key in backticks.
     pub(super) fn named(section: &str, message: &impl ToString) -> Self {
         let message = message.to_string();

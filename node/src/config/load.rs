@@ -17,8 +17,10 @@ use murmurate_protocol::wire::WireVersions;
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::TaskConfig;
 use murmurate_tasks::data::Shards;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 use toml::{Table, Value};
 
@@ -140,19 +142,19 @@ fn as_table(task: &TaskConfig) -> Result<Table, Wrong> {
 fn run(raw: &RawConfig) -> Result<RunConfig, Wrong> {
     let raw = &raw.run;
     if raw.name.is_empty() || raw.name.len() > 128 || raw.name.contains(char::is_control) {
-        return Err(Wrong::new(
+        return Err(Wrong::of(
             "run.name",
-            "`run.name` must have 1 to 128 printable characters",
+            "must have 1 to 128 printable characters",
         ));
     }
     if raw.start_with == 0 {
-        return Err(Wrong::new(
+        return Err(Wrong::of(
             "run.start_with",
-            "`run.start_with` counts this daemon: at least 1",
+            "counts this daemon: at least 1",
         ));
     }
     let start_wait = seconds("run.start_wait_s", raw.start_wait_s)?
-        .ok_or_else(|| Wrong::new("run.start_wait_s", "`run.start_wait_s` must be above 0"))?;
+        .ok_or_else(|| Wrong::of("run.start_wait_s", "must be above 0"))?;
     Ok(RunConfig {
         id: RunConfig::id_of(&raw.name),
         name: raw.name.clone(),
@@ -183,16 +185,15 @@ fn shards(raw: &mut RawConfig, run_seed: u64) -> Result<Shards, Wrong> {
 fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
     let listen = addresses("network.listen", Use::Listen, &raw.network.listen)?;
     if listen.is_empty() {
-        return Err(Wrong::new(
+        return Err(Wrong::of(
             "network.listen",
-            "`network.listen` needs at least one multiaddress",
+            "needs at least one multiaddress",
         ));
     }
     if raw.network.proxy.is_some() && raw.network.bulk == "tls" {
-        return Err(Wrong::new(
-            "network.bulk",
-            "`network.bulk` is `tls`, which dials others directly, and `network.proxy` is set: use \"auto\"",
-        ));
+        let message =
+            "is `tls`, which dials others directly, and `network.proxy` is set: use \"auto\"";
+        return Err(Wrong::of("network.bulk", message));
     }
     let announce = raw.network.announce.as_deref();
     let announce = announce.map(|list| addresses("network.announce", Use::Announce, list));
@@ -203,14 +204,8 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
         mdns: raw.network.mdns,
         relay: raw.network.relay,
         carry_links: raw.network.carry_links,
-        congestion: raw.network.congestion.parse().map_err(|e| {
-            let message = format!("`network.congestion`: {e}");
-            Wrong::new("network.congestion", message)
-        })?,
-        bulk: raw.network.bulk.parse().map_err(|e| {
-            let message = format!("`network.bulk`: {e}");
-            Wrong::new("network.bulk", message)
-        })?,
+        congestion: parsed("network.congestion", &raw.network.congestion)?,
+        bulk: parsed("network.bulk", &raw.network.bulk)?,
         bulk_port: raw.network.bulk_port,
         proxy: raw.network.proxy.as_deref().map(proxy).transpose()?,
         payload_max: payload_max(raw.network.payload_max)?,
@@ -223,14 +218,19 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
     })
 }
 
+/// The value that a text of the file stands for.
+fn parsed<T: FromStr<Err: Display>>(key: &str, text: &str) -> Result<T, Wrong> {
+    let wrong = |e| Wrong::new(key, format!("`{key}`: {e}"));
+    text.parse().map_err(wrong)
+}
+
 fn payload_max(bytes: Option<u16>) -> Result<Option<u16>, Wrong> {
     match bytes {
         Some(bytes) if !(1200..=65_487).contains(&bytes) => {
             let message = format!(
-                "`network.payload_max` is {bytes}: give 1200 to 65487 bytes of a UDP packet, or leave \
-                 it out for what the route carries"
+                "is {bytes}: give 1200 to 65487 bytes of a UDP packet, or leave it out for what the route carries"
             );
-            Err(Wrong::new("network.payload_max", message))
+            Err(Wrong::of("network.payload_max", message))
         }
         fits => Ok(fits),
     }
@@ -260,20 +260,20 @@ fn wire(versions: Option<[u8; 2]>) -> Result<WireVersions, Wrong> {
     };
     WireVersions::of_ours(oldest, newest).ok_or_else(|| {
         let message = format!(
-            "`network.wire_versions` is [{oldest}, {newest}]: give the oldest and the newest of {ours}, which \
-             this program speaks, or leave it out for all of them"
+            "is [{oldest}, {newest}]: give the oldest and the newest of {ours}, which this program speaks, or leave \
+             it out for all of them"
         );
-        Wrong::new("network.wire_versions", message)
+        Wrong::of("network.wire_versions", message)
     })
 }
 
 fn site(label: &str) -> Result<Site, Wrong> {
     let wrong = |_| {
         let message = format!(
-            "`network.site` is `{label}`: give 1 to {SITE_BYTES_MAX} letters, digits, `.`, `_` and `-`, \
-             or leave it out to have it measured"
+            "is `{label}`: give 1 to {SITE_BYTES_MAX} letters, digits, `.`, `_` and `-`, or leave it out to have it \
+             measured"
         );
-        Wrong::new("network.site", message)
+        Wrong::of("network.site", message)
     };
     Site::new(label).map_err(wrong)
 }
@@ -283,11 +283,9 @@ fn rate(key: &'static str, raw: &Option<RawRate>) -> Result<Option<u64>, Wrong> 
         return Ok(None);
     };
     let wrong = || {
-        let message = format!(
-            "`{key}` must be bytes a second above 0, or a number with a unit such as \"10 MB/s\" or \
-             \"80 Mbit/s\"; leave it out for no limit"
-        );
-        Wrong::new(key, message)
+        let message = "must be bytes a second above 0, or a number with a unit such as \"10 MB/s\" or \
+                       \"80 Mbit/s\"; leave it out for no limit";
+        Wrong::of(key, message)
     };
     raw.bytes().map(Some).ok_or_else(wrong)
 }
@@ -321,10 +319,7 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
         ));
     }
     if raw.dir.is_empty() {
-        return Err(Wrong::new(
-            "daemon.dir",
-            "`daemon.dir` must name a directory",
-        ));
+        return Err(Wrong::of("daemon.dir", "must name a directory"));
     }
     Ok(DaemonConfig {
         dir: PathBuf::from(&raw.dir),
@@ -346,16 +341,16 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
 fn name(text: &str) -> Result<DaemonName, Wrong> {
     // A terminal would obey some of the characters that a name may not have.
     let shown = text.escape_debug();
-    let wrong = |e| Wrong::new("daemon.name", format!("`daemon.name` is `{shown}`: {e}"));
+    let wrong = |e| Wrong::of("daemon.name", format!("is `{shown}`: {e}"));
     DaemonName::new(text).map_err(wrong)
 }
 
 /// A duration in seconds; `None` for zero.
 fn seconds(key: &str, value: f64) -> Result<Option<Duration>, Wrong> {
     if !(0.0..=SECONDS_MAX).contains(&value) {
-        return Err(Wrong::new(
+        return Err(Wrong::of(
             key,
-            format!("`{key}` must be 0 to {SECONDS_MAX} seconds"),
+            format!("must be 0 to {SECONDS_MAX} seconds"),
         ));
     }
     Ok((value > 0.0).then(|| Duration::from_secs_f64(value)))

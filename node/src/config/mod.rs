@@ -165,10 +165,4 @@ impl Config {
         let attached = matches!(self.task, TaskConfig::Attached(_));
         !attached && self.island.ranks == 1 && self.daemon.device.in_place()
     }
-
-    /// True where this daemon joins a run that others began: it has addresses to join, and is not one
-    /// of the daemons that a fresh run starts with.
-    pub fn joins_running(&self) -> bool {
-        !self.network.join.is_empty() && self.run.start_with <= 1
-    }
 }

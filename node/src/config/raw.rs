@@ -1,5 +1,5 @@
 //! The configuration file before any check: serde structs, and rates, which are bytes per second or a number
-//! with a unit.
+//! with a unit. TOML has no value for `None`, so a key without one is not written.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -26,10 +26,8 @@ pub(super) struct RawRun {
     pub(super) rounds: u64,
     pub(super) start_with: u32,
     pub(super) start_wait_s: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) init: Option<PathBuf>,
     pub(super) open: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<PathBuf>,
 }
 
@@ -51,15 +49,10 @@ impl Default for RawRun {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawShards {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kind: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) alpha: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) index: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) of: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) seed: Option<u64>,
 }
 
@@ -79,7 +72,6 @@ impl Default for RawIsland {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawNetwork {
     pub(super) listen: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) announce: Option<Vec<String>>,
     pub(super) join: Vec<String>,
     pub(super) mdns: bool,
@@ -87,19 +79,12 @@ pub(super) struct RawNetwork {
     pub(super) carry_links: bool,
     pub(super) congestion: String,
     pub(super) bulk: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) bulk_port: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) proxy: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) payload_max: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) wire_versions: Option<[u8; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) site: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_rate: Option<RawRate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_rate_per_peer: Option<RawRate>,
 }
 
@@ -130,7 +115,6 @@ impl Default for RawNetwork {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawDaemon {
     pub(super) dir: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
     pub(super) share_vitals: bool,
     pub(super) http: String,
@@ -138,22 +122,15 @@ pub(super) struct RawDaemon {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) http_names: Vec<String>,
     pub(super) save_every_s: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) evaluate_every: Option<u64>,
     pub(super) stay: bool,
     pub(super) device: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) until_accuracy: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) until_loss: Option<f64>,
     pub(super) patience_rounds: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) keep_best: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_dir: Option<PathBuf>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) otlp: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ema: Option<f64>,
 }
 

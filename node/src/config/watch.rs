@@ -44,16 +44,15 @@ pub(super) fn watch(raw: &RawDaemon) -> Result<WatchConfig, Wrong> {
     let share = |value: &f64| (0.0..=1.0).contains(value);
     if raw.until_accuracy.as_ref().is_some_and(|v| !share(v)) {
         let meant = raw.until_accuracy.map(as_share).unwrap_or_default();
-        let message = format!("`daemon.until_accuracy` must be a share from 0 to 1{meant}");
-        return Err(Wrong::new("daemon.until_accuracy", message));
+        let message = format!("must be a share from 0 to 1{meant}");
+        return Err(Wrong::of("daemon.until_accuracy", message));
     }
     if raw.until_loss.is_some_and(|loss| !loss.is_finite()) {
-        let message = "`daemon.until_loss` must be a number: the loss in nats";
-        return Err(Wrong::new("daemon.until_loss", message));
+        let message = "must be a number: the loss in nats";
+        return Err(Wrong::of("daemon.until_loss", message));
     }
     if raw.ema.is_some_and(|decay| !(0.0..1.0).contains(&decay)) {
-        let message = "`daemon.ema` must be in [0, 1), such as 0.999";
-        return Err(Wrong::new("daemon.ema", message));
+        return Err(Wrong::of("daemon.ema", "must be in [0, 1), such as 0.999"));
     }
     let otlp = raw.otlp.as_deref().map(collector).transpose();
     let otlp = otlp.map_err(|why| Wrong::new("daemon.otlp", format!("`daemon.otlp`: {why}")))?;

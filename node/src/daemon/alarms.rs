@@ -144,10 +144,14 @@ impl VoidRounds {
 
     /// Why a run that is complete by its number of rounds has failed: none of them had a result.
     pub(super) fn failure(&self) -> Option<String> {
-        (!self.any_result && self.count >= FIRST_TOLD).then(|| {
-            let advice = self.advice();
-            format!("no round had a result, so the model is what it was at the start: {advice}")
-        })
+        let advice = self.why().filter(|_| !self.any_result)?;
+        let text = "no round had a result, so the model is what it was at the start";
+        Some(format!("{text}: {advice}"))
+    }
+
+    /// Why the last rounds had no result, where those are several in a row.
+    pub(super) fn why(&self) -> Option<String> {
+        (self.count >= FIRST_TOLD).then(|| self.advice())
     }
 
     /// Counts an event. Returns what the operator should know, if there is something.
@@ -328,6 +332,7 @@ mod tests {
             "{text}"
         );
         assert!(rounds.failure().unwrap().contains("start more daemons"));
+        assert!(rounds.why().unwrap().starts_with("2 of the daemons"));
         let mut rounds = VoidRounds::new(of_three);
         rounds.observe(&group(&[1, 2, 3]));
         assert!(told(&mut rounds).unwrap().contains("send less"));

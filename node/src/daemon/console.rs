@@ -72,7 +72,7 @@ impl Console {
         tracing::info!(address, "listening");
         self.addresses.push(address);
         self.show_addresses();
-        let peer = self.status.with(|observer| observer.peer_hex());
+        let peer = self.status.with(|observer| observer.status.peer.clone());
         self.printer.listening(
             &peer,
             &self.addresses,
@@ -94,7 +94,7 @@ impl Console {
     fn show_addresses(&self) {
         let addresses = self.addresses.clone();
         self.status
-            .with(|observer| observer.set_addresses(addresses));
+            .with(|observer| observer.status.addresses = addresses);
     }
 }
 

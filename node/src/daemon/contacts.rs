@@ -2,6 +2,7 @@
 //! has checked.
 
 use crate::config::{Config, NetworkConfig};
+use crate::events::unix_s;
 use crate::membership::Roll;
 use crate::net::{Membership, Net};
 use crate::ports::Ports;
@@ -15,7 +16,7 @@ use murmurate_trust::Role;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 #[derive(Debug)]
@@ -177,9 +178,7 @@ impl Acquaintances {
             });
             Some((peer, texts.collect()))
         });
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = now.map(|since| since.as_secs()).unwrap_or_default();
-        self.stale |= self.known.meet(self.me, present, now);
+        self.stale |= self.known.meet(self.me, present, unix_s() as u64);
     }
 
     /// Dials known peers without a link. A link to one of them does not end this: each of two halves

@@ -307,7 +307,9 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
     }
     let status = console.status.status();
     let all_done = status.rounds > 0 && status.rounds_ended >= status.rounds;
-    let report = NodeReport::from(&status);
+    let mut report = NodeReport::from(&status);
+    let why = report.no_result.why.take();
+    report.no_result.why = why.or_else(|| console.void_rounds.why());
     let (rounds, inner_steps) = (report.rounds, report.inner_steps);
     tracing::info!(rounds, inner_steps, "daemon left");
     console.printer.report(&report);

@@ -173,7 +173,7 @@ impl Driver {
         };
         self.console
             .status
-            .with(|observer| observer.set_traffic(sent, received));
+            .with(|it| (it.status.bytes_sent, it.status.bytes_received) = (sent, received));
     }
 
     fn show(&mut self) {
@@ -205,7 +205,7 @@ impl Driver {
         let now = self.clock.now();
         self.console.status.with(|observer| {
             observer.set_live_steps(now, steps, samples);
-            observer.set_skipped(skipped);
+            observer.status.skipped_records = skipped;
             observer.set_rounds(&view, transfer);
         });
         if self.console.links_read.elapsed() >= LINKS_EVERY {

@@ -2,12 +2,13 @@
 //! end: the orders, the peers it waited for, and the decisions.
 
 use crate::api::Status;
+use crate::api::words::short;
+use crate::events::{Kind, told};
 use crate::spans;
 use murmurate_protocol::wire::{AgreedMessage, ExchangeMessage, Message};
 use murmurate_protocol::{
     Done, Event, FetchId, FragmentId, Input, Order, OrderId, Output, PeerId, Round, SortedMap,
 };
-use murmurate_strategies::grid::rung_words;
 use std::time::{Duration, Instant};
 use tracing::span::EnteredSpan;
 use tracing::{Level, Span, debug, info, trace};
@@ -220,119 +221,46 @@ fn names(peers: impl IntoIterator<Item = PeerId>) -> String {
     all.join(" ")
 }
 
-/// Logs an event: rare ones at `info`, those of every round at `debug`.
+/// Logs an event in the words of the event log: rare ones at `info`, those of every round at `debug`.
 fn tell(event: &Event) {
-    match event {
-        Event::PeerUp(peer) => info!(%peer, "peer linked"),
-        Event::PeerDown(peer) => info!(%peer, "link lost"),
-        Event::PeerLeft(peer) => info!(%peer, "peer left"),
-        Event::Refused { peer, reason } => info!(%peer, %reason, "peer refused"),
-        Event::RefusedBy { peer, reason } => info!(%peer, %reason, "refused by a peer"),
-        Event::CatchUp { from, to, donors } => {
-            info!(%from, %to, donors, "behind, fetches the swarm's state");
-        }
-        Event::Replayed { round, kept } => {
-            info!(of_round = %round, kept, "behind, took over the round's result");
-        }
-        Event::Directed { directive, .. } => info!(?directive, "the owner directs"),
-        Event::Paced {
-            round,
-            steps,
-            before,
-            said,
-        } => {
-            info!(%round, steps, before, said, "another number of inner steps, as members measured")
-        }
-        Event::Recoded { round, change } => {
-            let (codec, before) = (rung_words(&change.codec), rung_words(&change.before));
-            let (wait, room) = (change.wait, change.room);
-            info!(
-                %round, codec, before, wait, room,
-                "another codec, because of how many inner steps an exchange holds training up"
-            );
-        }
-        Event::Rescheduled { certificate, .. } => {
-            let (micros, butterfly) = (certificate.micros, certificate.butterfly);
-            let least = certificate.least;
-            info!(
-                micros,
-                butterfly, least, "links have changed: another schedule"
-            );
-        }
-        Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are complete"),
-        // The level is `info` because the reporter prints both, and stderr ends with one line for
-        // the error.
-        Event::WorkFailed { what } | Event::TrainerFailed { what } => {
-            info!(what, "an order failed")
-        }
-        Event::JoinFailed { waited } => info!(?waited, "no peer with a state answered"),
-        Event::ClockOff { peer, ahead } => info!(?peer, ahead, "a clock is wrong"),
-        Event::Missing { here, wanted, .. } => info!(here, wanted, "too few peers to begin"),
-        Event::Unconfirmed { round } => {
-            info!(%round, "too few peers confirm a state to go on with")
-        }
-        Event::Suspected { peer, .. } => about(*peer, "did not answer in time: suspected"),
-        Event::Misbehaved { peer, score, what } => {
-            let _in = spans::enter(None, Some(*peer));
-            debug!(score, what, "broke a rule");
-        }
-        Event::Absent { peer, until } => {
-            info!(%peer, %until, "contributed nothing for long: rounds go on without it");
-        }
-        Event::Lied {
-            peer,
-            proven,
-            round,
-            what,
-        } => {
-            info!(%peer, %round, proven, what, "a peer lies: cut off");
-        }
-        event => tell_of_round(event),
+    if !tracing::enabled!(Level::INFO) {
+        return;
     }
-}
-
-fn tell_of_round(event: &Event) {
-    match event {
-        Event::Phase { phase, .. } => debug!(?phase, "phase began"),
-        Event::Trained { summary, .. } => {
-            let (steps, loss, seconds) = (summary.steps, summary.loss, summary.seconds);
-            debug!(steps, loss, seconds, "training ended");
-        }
-        Event::Group { members, .. } => {
-            debug!(members = names(members.iter().copied()), "group formed");
-        }
-        Event::Seated {
-            peers,
-            columns,
-            place,
-            ..
-        } => debug!(peers, columns, place, "place known"),
-        Event::Decided {
-            fragment,
-            ballot,
-            contributors,
-            ..
-        } => {
+    match (event, told(event)) {
+        (
+            Event::Decided {
+                fragment,
+                ballot,
+                contributors,
+                ..
+            },
+            _,
+        ) => {
             let _in = spans::enter(Some(*fragment), None);
             for (shard, of_shard) in contributors.iter().enumerate() {
                 let from = names(of_shard.iter().map(|(peer, _)| *peer));
                 debug!(shard, ballot, contributors = from, "shard decided");
             }
         }
-        Event::Voided { fragment, .. } => {
-            let _in = spans::enter(Some(*fragment), None);
-            debug!("fragment void: the anchor stays");
+        // Not in the event log, and rare.
+        (Event::Rescheduled { .. } | Event::Unconfirmed { .. }, _) => info!(?event),
+        (_, None) => debug!(?event),
+        (_, Some((round, kind))) => {
+            let of_round = round.map(|round| round.0);
+            let frequent = kind.is_step()
+                || matches!(
+                    kind,
+                    Kind::Suspected { .. }
+                        | Kind::Misbehaved { .. }
+                        | Kind::Voided { .. }
+                        | Kind::Alone { .. }
+                );
+            if frequent {
+                debug!(of_round, "{}", kind.words(&short));
+            } else {
+                info!(of_round, "{}", kind.words(&short));
+            }
         }
-        Event::Waited {
-            wait,
-            waited,
-            allowed,
-            expired,
-        } => debug!(?wait, ?waited, ?allowed, expired, "wait ended"),
-        Event::RoundEnded {
-            digest, seconds, ..
-        } => debug!(%digest, seconds, "round ended"),
-        event => debug!(?event),
     }
 }
 
@@ -483,6 +411,6 @@ mod tests {
     fn info_is_spared_what_every_round_has() {
         let text = logged(Level::INFO, push);
         assert_eq!(text.lines().count(), 1, "{text}");
-        assert!(text.contains("peer linked"), "{text}");
+        assert!(text.contains("peer_up peer=abababab"), "{text}");
     }
 }

@@ -19,7 +19,8 @@ pub use log::{Line, OF_KIND_MAX, Recent};
 pub use merge::merge;
 pub(crate) use read::Tail;
 pub use read::{LogEnd, NAME, Skipped, read_dir, read_file};
-pub use words::{Names, utc};
+pub(crate) use told::told;
+pub use words::{Names, unix_s, utc};
 
 #[cfg(test)]
 mod tests;

@@ -60,7 +60,7 @@ impl LogEnd {
             Kind::Phase { phase } if phase == Phase::Left.word() => Self::Left { round },
             kind => Self::Broken {
                 round,
-                kind: kind.name(),
+                kind: kind.name().to_owned(),
             },
         })
     }

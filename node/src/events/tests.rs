@@ -35,7 +35,7 @@ fn a_torn_log_of_two_versions_is_read_and_continued() {
     log.add(at(3000), 4, Kind::Saved);
     drop(log);
     let (entries, skipped) = read_dir(dir.path()).unwrap();
-    let kinds: Vec<String> = entries.iter().map(|e| e.kind.name()).collect();
+    let kinds: Vec<&str> = entries.iter().map(|e| e.kind.name()).collect();
     assert_eq!(kinds, ["peer_up", "unknown", "saved"]);
     let seq: Vec<u64> = entries.iter().map(|e| e.seq).collect();
     assert_eq!(seq, [1, 2, 3]);

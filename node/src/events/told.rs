@@ -21,7 +21,7 @@ fn names<'a>(peers: impl IntoIterator<Item = &'a PeerId>) -> Vec<String> {
 }
 
 /// The entry of an event, with its round where it names one; none if it is not logged.
-pub(super) fn told(event: &Event) -> Option<(Option<Round>, Kind)> {
+pub(crate) fn told(event: &Event) -> Option<(Option<Round>, Kind)> {
     let kind = of_peers(event)
         .or_else(|| of_rounds(event))
         .or_else(|| of_the_daemon(event))?;

@@ -3,24 +3,23 @@
 use super::entry::{Entry, Kind};
 use murmurate_protocol::SortedMap;
 use serde_json::Value;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Seconds of a day.
 const DAY_S: u64 = 24 * 3600;
 
-impl Entry {
-    /// The kind with its fields, such as `suspected peer=0123abcd`. Ids appear as `name` says.
+impl Kind {
+    /// Its name with its fields, such as `suspected peer=0123abcd`. Ids appear as `name` says.
     pub fn words(&self, name: &dyn Fn(&str) -> String) -> String {
-        let mut line = self.kind.name();
-        if let Ok(Value::Object(fields)) = serde_json::to_value(&self.kind) {
+        let mut line = self.name().to_owned();
+        if let Ok(Value::Object(fields)) = serde_json::to_value(self) {
             for (key, value) in fields.iter().filter(|(key, _)| *key != "kind") {
                 line.push_str(&format!(" {key}={}", words(value, name)));
             }
         }
         line
     }
-}
 
-impl Kind {
     /// A usual step of a round: a view for people shows few of these.
     pub const fn is_step(&self) -> bool {
         matches!(
@@ -81,6 +80,12 @@ fn words(value: &Value, name: &dyn Fn(&str) -> String) -> String {
         },
         other => other.to_string(),
     }
+}
+
+/// The Unix time by this machine's clock, seconds.
+pub fn unix_s() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs_f64()
 }
 
 /// A Unix time as date and time of day, UTC.

@@ -100,7 +100,8 @@ impl Lanes {
             .name("train".to_owned())
             .spawn(move || {
                 let _run = of_trainer.entered();
-                let _computing = computes.then(murmurate_tasks::compute_here);
+                let say = |line| drop(train_answers.blocking_send(Answer::Note(line)));
+                let _computing = computes.then(|| murmurate_tasks::compute_here(say));
                 run_train(
                     train_lane,
                     &mut train_work,

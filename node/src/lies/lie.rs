@@ -1,78 +1,47 @@
 //! The ways in which a daemon lies on request, and how they are written.
 
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a lying daemon does to the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LieMode {
-    /// Claims an absurd weight for its contribution, or absurd push-sum mass.
-    Weight,
-    /// Sends ten times its contribution, which passes the quarantine.
-    Poison,
-    /// Sends minus its contribution.
-    SignFlip,
-    /// As the owner of a shard sends a false sum, and votes for it.
-    OwnerLie,
-    /// Sends different bytes and votes to different members.
-    Equivocate,
-    /// Proposes groups in which only its own contribution has weight.
-    Propose,
-    /// Claims that a round was decided for values that it made up.
-    Decided,
-    /// Tells every peer that it is behind and must fetch a state.
-    Behind,
-    /// Gives newcomers a false state.
-    State,
-    /// Stores slices in another member's name.
-    Slot,
-    /// Pushes nothing, but votes.
-    Withhold,
-    /// Says that it takes part, and answers nothing.
-    Silent,
-    /// Sends records with bad signatures as fast as it can.
-    Flood,
-    /// Sends random messages that are well formed.
-    Random,
-    /// In place of its votes asks for the last ballot.
-    Ballot,
-    /// Says with its votes that there is no majority.
-    Void,
-    /// Pushes in one round of seven, and votes in all.
-    Rare,
-    /// Gives what others fetch at 9 kB a second.
-    SlowDonor,
-}
-
-impl LieMode {
-    /// All of them in their order, with their names on the command line and in reports.
-    pub const ALL: [(Self, &'static str); 18] = [
-        (Self::Weight, "weight"),
-        (Self::Poison, "poison"),
-        (Self::SignFlip, "sign-flip"),
-        (Self::OwnerLie, "owner-lie"),
-        (Self::Equivocate, "equivocate"),
-        (Self::Propose, "propose"),
-        (Self::Decided, "decided"),
-        (Self::Behind, "behind"),
-        (Self::State, "state"),
-        (Self::Slot, "slot"),
-        (Self::Withhold, "withhold"),
-        (Self::Silent, "silent"),
-        (Self::Flood, "flood"),
-        (Self::Random, "random"),
-        (Self::Ballot, "ballot"),
-        (Self::Void, "void"),
-        (Self::Rare, "rare"),
-        (Self::SlowDonor, "slow-donor"),
-    ];
-}
-
-impl fmt::Display for LieMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::ALL[*self as usize].1)
+words! {
+    /// What a lying daemon does to the others.
+    pub enum LieMode {
+        /// Claims an absurd weight for its contribution, or absurd push-sum mass.
+        Weight = "weight",
+        /// Sends ten times its contribution, which passes the quarantine.
+        Poison = "poison",
+        /// Sends minus its contribution.
+        SignFlip = "sign-flip",
+        /// As the owner of a shard sends a false sum, and votes for it.
+        OwnerLie = "owner-lie",
+        /// Sends different bytes and votes to different members.
+        Equivocate = "equivocate",
+        /// Proposes groups in which only its own contribution has weight.
+        Propose = "propose",
+        /// Claims that a round was decided for values that it made up.
+        Decided = "decided",
+        /// Tells every peer that it is behind and must fetch a state.
+        Behind = "behind",
+        /// Gives newcomers a false state.
+        State = "state",
+        /// Stores slices in another member's name.
+        Slot = "slot",
+        /// Pushes nothing, but votes.
+        Withhold = "withhold",
+        /// Says that it takes part, and answers nothing.
+        Silent = "silent",
+        /// Sends records with bad signatures as fast as it can.
+        Flood = "flood",
+        /// Sends random messages that are well formed.
+        Random = "random",
+        /// In place of its votes asks for the last ballot.
+        Ballot = "ballot",
+        /// Says with its votes that there is no majority.
+        Void = "void",
+        /// Pushes in one round of seven, and votes in all.
+        Rare = "rare",
+        /// Gives what others fetch at 9 kB a second.
+        SlowDonor = "slow-donor",
     }
 }
 
@@ -110,7 +79,7 @@ impl LieError {
 }
 
 fn modes() -> String {
-    LieMode::ALL.map(|(_, name)| name).join(", ")
+    LieMode::ALL.map(LieMode::word).join(", ")
 }
 
 impl fmt::Display for Lie {
@@ -136,7 +105,7 @@ pub(crate) fn parse(text: &str) -> Option<Lie> {
         Some((mode, from)) => (mode, from.parse().ok()?),
         None => (text, 0),
     };
-    let (mode, _) = LieMode::ALL.into_iter().find(|(_, name)| *name == mode)?;
+    let mode = LieMode::of_word(mode)?;
     Some(Lie { mode, from })
 }
 
@@ -146,7 +115,8 @@ mod tests {
 
     #[test]
     fn lies_are_read_and_shown() {
-        for (mode, text) in LieMode::ALL {
+        for mode in LieMode::ALL {
+            let text = mode.word();
             let lie: Lie = text.parse().unwrap();
             assert_eq!((lie.mode, lie.to_string().as_str()), (mode, text));
         }

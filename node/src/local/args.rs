@@ -7,6 +7,7 @@ use crate::lies::{self, Lie, LieError};
 use crate::splits::Split;
 use crate::store::Store;
 use murmurate_strategies::RANKS_MAX;
+use murmurate_tasks::data::ShardKind;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use serde::Serialize;
@@ -181,14 +182,15 @@ pub struct Cut {
     pub during: Range<Duration>,
 }
 
-const FORM: &str =
-    "two daemons, and a time if it is not the whole run: 2-3, 2>3 for one direction, or 2-3@5s+10s";
+/// What a cut is and how it is written.
+const FORM: &str = "a cut lets nothing arrive between two daemons: write 2-3 for the whole run, 2>3 for what 2 \
+                    sends to 3, or 2-3@5s+10s for 10 s from second 5 on";
 
 impl FromStr for Cut {
-    type Err = FaultError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, FaultError> {
-        let bad = || FaultError::new(text, FORM);
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("`{text}` is no cut; {FORM}");
         let (pair, time) = match text.split_once('@') {
             Some((pair, time)) => (pair, Some(time)),
             None => (text, None),
@@ -201,7 +203,13 @@ impl FromStr for Cut {
             Some(time) => range(time).ok_or_else(bad)?,
             None => Duration::ZERO..Duration::MAX,
         };
-        if between[0] == between[1] || during.is_empty() {
+        if between[0] == between[1] {
+            return Err(format!(
+                "`{text}` names daemon {} twice; {FORM}",
+                between[0]
+            ));
+        }
+        if during.is_empty() {
             return Err(bad());
         }
         Ok(Self {
@@ -283,33 +291,20 @@ impl FromStr for IslandsArg {
     }
 }
 
-/// How the data is divided: the argument of `--shards`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ShardsArg {
-    /// The daemons divide the data among themselves.
-    Dealt,
-    /// Every daemon draws from all classes.
-    Iid,
-    /// Each daemon has only a few classes.
-    ByLabel,
-    /// Shares of each class are drawn from a Dirichlet distribution with this concentration.
-    Dirichlet(f64),
-}
-
-impl FromStr for ShardsArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let alpha = text.strip_prefix("dirichlet:");
-        match (text, alpha.and_then(|alpha| alpha.parse().ok())) {
-            ("dealt", _) => Ok(Self::Dealt),
-            ("iid", _) => Ok(Self::Iid),
-            ("by-label", _) => Ok(Self::ByLabel),
-            (_, Some(alpha)) => Ok(Self::Dirichlet(alpha)),
-            _ => Err(format!(
-                "`{text}` is not a split; write dealt, iid, by-label or dirichlet:ALPHA"
-            )),
-        }
+/// Parses the argument of `--shards`: how the data is divided. Data of each daemon's own is for `--config`.
+///
+/// # Errors
+/// Names the ways.
+pub fn shards_of(text: &str) -> Result<ShardKind, String> {
+    let alpha = text.strip_prefix("dirichlet:");
+    match (text, alpha.and_then(|alpha| alpha.parse().ok())) {
+        ("dealt", _) => Ok(ShardKind::Dealt),
+        ("iid", _) => Ok(ShardKind::Iid),
+        ("by-label", _) => Ok(ShardKind::ByLabel),
+        (_, Some(alpha)) => Ok(ShardKind::Dirichlet { alpha }),
+        _ => Err(format!(
+            "`{text}` is not a split; write dealt, iid, by-label or dirichlet:ALPHA"
+        )),
     }
 }
 
@@ -466,7 +461,6 @@ mod tests {
             "",
             "2",
             "2-",
-            "2-2",
             "2-x",
             "2-3@",
             "2-3@5s",
@@ -474,9 +468,11 @@ mod tests {
             "2-3@5s+0s",
             "2-3@-1s+2s",
         ] {
-            let line = text.parse::<Cut>().unwrap_err().to_string();
-            assert!(line.ends_with(FORM), "{line}");
+            let line = text.parse::<Cut>().unwrap_err();
+            assert_eq!(line, format!("`{text}` is no cut; {FORM}"));
         }
+        let line = "1-1@5s+10s".parse::<Cut>().unwrap_err();
+        assert_eq!(line, format!("`1-1@5s+10s` names daemon 1 twice; {FORM}"));
     }
 
     #[test]

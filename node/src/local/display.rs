@@ -125,8 +125,12 @@ impl Display {
 
     /// Shows the result of a daemon in its line: rounds, time, loss and accuracy.
     pub(super) fn left(&self, place: usize, report: &NodeReport) {
+        let without = match report.no_result.count() {
+            0 => String::new(),
+            count => format!(", {count} without result,"),
+        };
         let how = format!(
-            "left after {} rounds in {}  loss {}  accuracy {}",
+            "left after {} rounds{without} in {}  loss {}  accuracy {}",
             report.rounds,
             duration(report.wall_s),
             optional(report.test_loss),

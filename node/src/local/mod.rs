@@ -17,7 +17,7 @@ mod stranger;
 mod swarm;
 
 pub use args::{
-    Cut, FaultAt, HealAt, IslandsArg, KillEvery, LateAt, LiarAt, PartitionAt, ShardsArg,
+    Cut, FaultAt, HealAt, IslandsArg, KillEvery, LateAt, LiarAt, PartitionAt, shards_of,
 };
 pub use child::end_with_parent;
 pub use demo::{DEMO_ROUNDS_MIN, demo};

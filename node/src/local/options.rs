@@ -1,6 +1,6 @@
 //! The flags of `murmurate local`, and checks for contradictions between them.
 
-use super::args::{IslandsArg, KillEvery, NODES_MAX, ShardsArg};
+use super::args::{IslandsArg, KillEvery, NODES_MAX, shards_of};
 use super::{Cut, FaultAt, HealAt, LateAt, LiarAt, LocalError, PartitionAt};
 use crate::config::as_share;
 use crate::faults::{Fault, FaultAction};
@@ -10,6 +10,7 @@ use clap::Args;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_tasks::TaskConfig;
 use murmurate_tasks::config::DataSource;
+use murmurate_tasks::data::ShardKind;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -64,8 +65,8 @@ pub struct LocalOptions {
     pub goal: Goal,
     /// Division of the data: dealt, iid, by-label, dirichlet:ALPHA [default: by-label for images, but iid
     /// with --kill or --stop, because a lost daemon takes its classes with it]
-    #[arg(long)]
-    pub shards: Option<ShardsArg>,
+    #[arg(long, value_parser = shards_of)]
+    pub shards: Option<ShardKind>,
     /// Seed of model, data division and order
     #[arg(long)]
     pub seed: Option<u64>,

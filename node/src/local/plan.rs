@@ -1,7 +1,7 @@
 //! The plan of a local swarm: one configuration for each daemon, derived from a common one.
 
 use super::LocalError;
-use super::args::{KillEvery, ShardsArg};
+use super::args::KillEvery;
 use super::network::Place;
 use super::options::LocalOptions;
 use crate::config::{Config, ConfigError, Overrides, TrainerArg};
@@ -12,6 +12,7 @@ use crate::membership;
 use crate::splits::Split;
 use murmurate_protocol::{Grouping, StepBudget};
 use murmurate_tasks::TaskConfig;
+use murmurate_tasks::data::ShardKind;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -328,21 +329,13 @@ impl Base {
             let every = count(self.evaluate_every());
             set(&mut table, "daemon", "evaluate_every", every);
         }
-        match shards {
-            None => {}
-            Some(ShardsArg::Dealt) => set(&mut table, "shards", "kind", "dealt"),
-            Some(ShardsArg::Iid) => set(&mut table, "shards", "kind", "iid"),
-            Some(ShardsArg::ByLabel) => set(&mut table, "shards", "kind", "by-label"),
-            Some(ShardsArg::Dirichlet(alpha)) => {
-                set(&mut table, "shards", "kind", "dirichlet");
+        if let Some(split) = shards {
+            set(&mut table, "shards", "kind", split.name());
+            if let ShardKind::Dirichlet { alpha } = split {
                 set(&mut table, "shards", "alpha", alpha);
             }
         }
-        let numbered = match shards {
-            Some(split) => split != ShardsArg::Dealt,
-            None => self.config.shards.kind.is_numbered(),
-        };
-        if numbered {
+        if shards.unwrap_or(self.config.shards.kind).is_numbered() {
             set(&mut table, "shards", "index", count(index));
             set(&mut table, "shards", "of", count(options.nodes));
         }
@@ -406,20 +399,20 @@ const IID_NOTE: &str = "a killed, stopped or lying daemon takes its classes with
 /// The division of the data for a swarm; `None` keeps that of the configuration. Returns a note if
 /// the usual default is not used. The usual default is `by-label`, because then daemons must
 /// cooperate to succeed.
-fn choose(options: &LocalOptions, task: &TaskConfig) -> (Option<ShardsArg>, Option<&'static str>) {
+fn choose(options: &LocalOptions, task: &TaskConfig) -> (Option<ShardKind>, Option<&'static str>) {
     let labelled = matches!(task, TaskConfig::ImageClassifier(_));
     let killed = !options.kills.is_empty() || options.kill_every.is_some();
     let loses = killed || !options.stops.is_empty() || !options.liars.is_empty();
     match &options.shards {
-        Some(shards) => (Some(shards.clone()), None),
+        Some(shards) => (Some(*shards), None),
         // A configuration file decides, if it says anything about shards.
         None if file_sets(options.config.as_deref(), "shards", "kind") => (None, None),
         // Not the default of `run`: the identities of daemons are random, so a division by them
         // would be another one in each run.
-        None if options.config.is_some() => (Some(ShardsArg::Iid), None),
-        None if labelled && loses => (Some(ShardsArg::Iid), Some(IID_NOTE)),
-        None if labelled => (Some(ShardsArg::ByLabel), None),
-        None => (Some(ShardsArg::Iid), None),
+        None if options.config.is_some() => (Some(ShardKind::Iid), None),
+        None if labelled && loses => (Some(ShardKind::Iid), Some(IID_NOTE)),
+        None if labelled => (Some(ShardKind::ByLabel), None),
+        None => (Some(ShardKind::Iid), None),
     }
 }
 
@@ -552,7 +545,7 @@ mod tests {
     fn labels_are_split_unless_a_daemon_would_take_its_own_away() {
         let task = TaskConfig::default();
         let plain = LocalOptions::default();
-        assert_eq!(choose(&plain, &task), (Some(ShardsArg::ByLabel), None));
+        assert_eq!(choose(&plain, &task), (Some(ShardKind::ByLabel), None));
         for flag in ["kill", "kill-every", "stop"] {
             let mut options = plain.clone();
             match flag {
@@ -561,10 +554,10 @@ mod tests {
                 _ => options.stops.push("1@round:4".parse().unwrap()),
             }
             let (shards, note) = choose(&options, &task);
-            assert_eq!(shards, Some(ShardsArg::Iid), "{flag}");
+            assert_eq!(shards, Some(ShardKind::Iid), "{flag}");
             assert!(note.unwrap().contains("--shards by-label"), "{flag}");
-            options.shards = Some(ShardsArg::ByLabel);
-            assert_eq!(choose(&options, &task), (Some(ShardsArg::ByLabel), None));
+            options.shards = Some(ShardKind::ByLabel);
+            assert_eq!(choose(&options, &task), (Some(ShardKind::ByLabel), None));
         }
     }
 }

@@ -443,7 +443,11 @@ pub fn table(report: &LocalReport) -> Table {
 
 /// What else is to be said of a run, one line each.
 pub fn notes(report: &LocalReport) -> Vec<String> {
-    report.stranger.iter().map(tried).collect()
+    let without = report.nodes.iter().filter_map(|node| {
+        let text = node.report.no_result.in_words()?;
+        Some(format!("daemon {}: {text}", node.node))
+    });
+    without.chain(report.stranger.iter().map(tried)).collect()
 }
 
 fn tried(stranger: &StrangerEntry) -> String {
@@ -468,17 +472,22 @@ fn name_of(node: &NodeEntry) -> String {
     }
 }
 
+/// How it ended, with its lies and with its rounds that had no result.
 fn status_of(node: &NodeEntry) -> String {
-    if node.lies.is_empty() {
+    let without = node.report.no_result.count();
+    let without = (without > 0).then(|| format!("{without} without result"));
+    let lies = (!node.lies.is_empty()).then(|| format!("lies: {}", node.lies.join(", ")));
+    let also: Vec<String> = without.into_iter().chain(lies).collect();
+    if also.is_empty() {
         return node.status.clone();
     }
-    format!("{} (lies: {})", node.status, node.lies.join(", "))
+    format!("{} ({})", node.status, also.join("; "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Traffic;
+    use crate::api::{Traffic, WithoutResult};
     use crate::report::NodeReport;
     use crate::store::{CheckpointWriter, Expected, Manifest};
     use murmurate_protocol::{PlanHash, RunId};
@@ -573,6 +582,24 @@ mod tests {
         let value = serde_json::to_value(&report).unwrap();
         assert_eq!(value["nodes"][2]["lies"][0], "weight");
         assert!(value["nodes"][0].get("lies").is_none());
+    }
+
+    #[test]
+    fn rounds_without_a_result_are_counted_with_the_reason() {
+        let mut report = report();
+        assert!(notes(&report).is_empty());
+        let none = &mut report.nodes[1].report.no_result;
+        none.rounds = WithoutResult { void: 2, alone: 1 };
+        let line = "daemon 1: 3 rounds had no result: 1 in which no group formed, 2 whose group agreed on no \
+                    result in time";
+        assert_eq!(notes(&report), [line]);
+        report.nodes[1].report.no_result.why = Some("Daemon ab is gone.".to_owned());
+        assert_eq!(notes(&report), [format!("{line}; why: Daemon ab is gone.")]);
+        let shown = table(&report).to_string();
+        assert!(shown.contains("finished (3 without result)"), "{shown}");
+        let value = serde_json::to_value(&report).unwrap();
+        assert_eq!(value["nodes"][1]["void_rounds"], 2);
+        assert_eq!(value["nodes"][0]["alone_rounds"], 0);
     }
 
     #[test]

@@ -3,10 +3,12 @@
 
 use crate::bulk::{BulkLimits, NoStore};
 use crate::net::{self, Membership, Net, NetConfig, NetEvent, from_libp2p, now_s};
+use crate::ports::socket_of;
 use crate::store::random_bytes;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
+use murmurate_net::free::Wire;
 use murmurate_protocol::PeerId;
 use murmurate_trust::{Register, RunKey};
 use serde::Serialize;
@@ -87,8 +89,8 @@ impl Stranger {
         tasks.spawn(knock(known.clone()));
         for address in &known.addresses {
             match socket_of(address) {
-                Some((socket, true)) => drop(tasks.spawn(send_garbage(known.clone(), socket))),
-                Some((socket, false)) => drop(tasks.spawn(hold_silently(known.clone(), socket))),
+                Some((Wire::Udp, to)) => drop(tasks.spawn(send_garbage(known.clone(), to))),
+                Some((Wire::Tcp, to)) => drop(tasks.spawn(hold_silently(known.clone(), to))),
                 None => {}
             }
         }
@@ -104,21 +106,6 @@ impl Stranger {
     /// The counts of its attempts so far.
     pub(super) fn entry(&self) -> StrangerEntry {
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The socket of an address, and whether it is UDP.
-fn socket_of(address: &Multiaddr) -> Option<(SocketAddr, bool)> {
-    let mut parts = address.iter();
-    let ip = match parts.next()? {
-        Protocol::Ip4(ip) => ip.into(),
-        Protocol::Ip6(ip) => ip.into(),
-        _ => return None,
-    };
-    match parts.next()? {
-        Protocol::Udp(port) => Some((SocketAddr::new(ip, port), true)),
-        Protocol::Tcp(port) => Some((SocketAddr::new(ip, port), false)),
-        _ => None,
     }
 }
 

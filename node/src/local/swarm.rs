@@ -12,11 +12,12 @@ use super::page::{self, SwarmPage};
 use super::plan::LocalPlan;
 use super::split_story::SplitStory;
 use super::stranger::{Stranger, StrangerEntry};
+use crate::events::unix_s;
 use crate::goal::Target;
 use crate::progress::Line;
 use rustix::process::Signal;
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::signal::unix;
 use tokio::sync::mpsc;
 
@@ -373,11 +374,6 @@ impl Swarm {
             }
         }
     }
-}
-
-pub(super) fn unix_s() -> f64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().as_secs_f64()
 }
 
 /// Daemons that start at the same time.

@@ -9,6 +9,7 @@ mod line;
 pub(crate) use line::{Line, RateFact};
 
 use crate::api::Figures;
+use crate::events::unix_s;
 use crate::unit::Unit;
 use files::Files;
 use murmurate_protocol::{Evaluation, Event, Phase};
@@ -16,7 +17,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Lines that may wait in the queue. A disk that is slower than this for long loses lines, not time.
 const LINES_WAITING_MAX: usize = 1024;
@@ -169,11 +169,6 @@ fn write_all(mut files: Files, lines: &Receiver<Line>) -> io::Result<()> {
         files.write(&line)?;
     }
     Ok(())
-}
-
-fn unix_s() -> f64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().as_secs_f64()
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ settings! {
         data: DataSource = DataSource::Bundled,
         /// The key of JSON objects or the column of Parquet files with the text, or with lists of tokens;
         /// `None` for "text".
-        #[serde(skip_serializing_if = "Option::is_none")]
         column: Option<String> = None,
         /// Share of the text to hold out, from its end.
         held_out: f64 = 0.05,
@@ -27,23 +26,19 @@ settings! {
         #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
         on_bad_record: OnBadRecord = OnBadRecord::Stop,
         /// `tokenizer.json` or a folder with one, or [`BYTES`]; `None` for the model's, or bytes.
-        #[serde(skip_serializing_if = "Option::is_none")]
         tokenizer: Option<String> = None,
         /// Tokens that the model sees at once; `None` for 128, or the model's limit if it is less.
-        #[serde(skip_serializing_if = "Option::is_none")]
         context: Option<u32> = None,
         /// Windows of `context` tokens in a batch.
         batch: u32 = 16,
         /// Batches of one inner step, whose gradients are averaged.
         accumulate: u32 = 1,
         /// Questions that each evaluation asks, as `murmurate eval --choices` does.
-        #[serde(skip_serializing_if = "Option::is_none")]
         choices: Option<String> = None,
         /// Activations of a block are computed again in the backward pass instead of kept.
         #[serde(skip_serializing_if = "is_false")]
         recompute: bool = false,
         /// Largest norm of a gradient.
-        #[serde(skip_serializing_if = "Option::is_none")]
         clip_norm: Option<f64> = None,
         /// Share of the target that is spread over all tokens, in training only.
         label_smoothing: f64 = 0.0,
@@ -109,7 +104,7 @@ pub struct LoraConfig {
     #[serde(rename = "lora_alpha")]
     pub alpha: f64,
     /// Layers that have one; `None` for those that PEFT chooses.
-    #[serde(rename = "lora_targets", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "lora_targets")]
     pub targets: Option<Vec<String>>,
 }
 

@@ -17,7 +17,6 @@ settings! {
         /// Source of the images.
         data: DataSource = DataSource::Bundled,
         /// Share of the training images to hold out instead of using the `t10k-` files.
-        #[serde(skip_serializing_if = "Option::is_none")]
         held_out: Option<f64> = None,
         /// Treatment of records that cannot be read.
         #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
@@ -29,16 +28,12 @@ settings! {
         /// Random changes of training images.
         augmentation: Augmentation = Augmentation::Shift1,
         /// The classes; `None` for those of the training images.
-        #[serde(skip_serializing_if = "Option::is_none")]
         classes: Option<Classes> = None,
         /// Height and width; `None` for those of the first image.
-        #[serde(skip_serializing_if = "Option::is_none")]
         size: Option<[u32; 2]> = None,
         /// 1 for grey, 3 for colours; `None` for that of the first image.
-        #[serde(skip_serializing_if = "Option::is_none")]
         channels: Option<u32> = None,
         /// Channels of the first stage of a ResNet; `None` for 64.
-        #[serde(skip_serializing_if = "Option::is_none")]
         width: Option<u32> = None,
     }
     also {

@@ -14,7 +14,6 @@ settings! {
         /// Source of the text.
         data: DataSource = DataSource::Bundled,
         /// The key of JSON objects or the column of Parquet files with the text; `None` for "text".
-        #[serde(skip_serializing_if = "Option::is_none")]
         column: Option<String> = None,
         /// Share of the text to hold out, from its end.
         held_out: f64 = 0.05,

@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
-const KINDS: [&str; 5] = ["dealt", "own", "iid", "by-label", "dirichlet"];
 const KEYS: [&str; 5] = ["kind", "alpha", "index", "of", "seed"];
 
 /// The default is to deal the data among the peers. With `index` or `of` written, the shards are
@@ -38,13 +37,14 @@ impl TryFrom<RawShards> for Shards {
             kind,
             hint: hint(key, keys),
         };
-        let kind = match (name, raw.alpha) {
-            ("dealt", None) => ShardKind::Dealt,
-            ("own", None) => ShardKind::Own,
-            ("iid", None) => ShardKind::Iid,
-            ("by-label", None) => ShardKind::ByLabel,
-            ("dirichlet", Some(alpha)) => ShardKind::Dirichlet { alpha },
-            ("dirichlet", None) => {
+        let mut kinds = ShardKind::ALL.into_iter();
+        let Some(kind) = kinds.find(|kind| kind.name() == name) else {
+            let names = ShardKind::ALL.map(|kind| kind.name());
+            return Err(unknown("shards", "kind", name, &names).into());
+        };
+        let kind = match (kind, raw.alpha) {
+            (ShardKind::Dirichlet { .. }, Some(alpha)) => ShardKind::Dirichlet { alpha },
+            (ShardKind::Dirichlet { .. }, None) => {
                 return Err(ConfigError::Missing {
                     table: "shards",
                     key: "alpha",
@@ -52,13 +52,11 @@ impl TryFrom<RawShards> for Shards {
                 }
                 .into());
             }
-            ("dealt" | "own" | "iid" | "by-label", Some(_)) => {
-                return Err(key("alpha", known(name), &["kind"]).into());
-            }
-            _ => return Err(unknown("shards", "kind", name, &KINDS).into()),
+            (kind, None) => kind,
+            (kind, Some(_)) => return Err(key("alpha", kind.name(), &["kind"]).into()),
         };
         if let Some(other) = raw.others.keys().next() {
-            return Err(key(other, known(name), &KEYS).into());
+            return Err(key(other, kind.name(), &KEYS).into());
         }
         let whole = Self::whole();
         let shards = Self {
@@ -69,17 +67,11 @@ impl TryFrom<RawShards> for Shards {
             rank: whole.rank,
         };
         if !kind.is_numbered() && (shards.index, shards.of) != (whole.index, whole.of) {
-            return Err(key("index", known(name), &["kind"]).into());
+            return Err(key("index", kind.name(), &["kind"]).into());
         }
         shards.validate()?;
         Ok(shards)
     }
-}
-
-/// The name as a constant; empty if it is none of [`KINDS`].
-fn known(name: &str) -> &'static str {
-    let found = KINDS.iter().find(|known| **known == name);
-    found.copied().unwrap_or_default()
 }
 
 #[cfg(test)]

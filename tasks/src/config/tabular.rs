@@ -26,7 +26,6 @@ settings! {
         /// The kind of target: a class or a number.
         objective: Objective = Objective::Classification,
         /// The classes; `None` for those of the target.
-        #[serde(skip_serializing_if = "Option::is_none")]
         classes: Option<Classes> = None,
         /// Columns of names instead of numbers.
         #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -33,6 +33,15 @@ pub enum ShardKind {
 }
 
 impl ShardKind {
+    /// One of each kind.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Dealt,
+        Self::Own,
+        Self::Iid,
+        Self::ByLabel,
+        Self::Dirichlet { alpha: 1.0 },
+    ];
+
     /// Its name in configuration files.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -72,7 +72,7 @@ pub(super) fn line<'a>(view: &View<'_>, entry: &Entry) -> Line<'a> {
     let text = format!(
         "{at} {of}round {} {sign}{}",
         entry.round,
-        entry.words(&name)
+        entry.kind.words(&name)
     );
     Line::styled(text, view.theme.style(tone))
 }

@@ -130,6 +130,30 @@ pub struct Ledger {
     open: OpenRound,
     rounds: VecDeque<RoundEntry>,
     totals: SortedMap<String, PeerTotals>,
+    without_result: WithoutResult,
+}
+
+/// Rounds since this daemon started that had no result at it, by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WithoutResult {
+    /// Rounds with a group that decided nothing: [`RoundResult::Void`].
+    #[serde(rename = "void_rounds")]
+    pub void: u64,
+    /// Rounds in which no group formed: [`RoundResult::Alone`].
+    #[serde(rename = "alone_rounds")]
+    pub alone: u64,
+}
+
+impl WithoutResult {
+    /// The count of rounds that end like this; none where there is a result.
+    const fn of(&mut self, end: Option<RoundResult>) -> Option<&mut u64> {
+        match end {
+            Some(RoundResult::Void) => Some(&mut self.void),
+            Some(RoundResult::Alone) => Some(&mut self.alone),
+            _ => None,
+        }
+    }
 }
 
 impl Ledger {
@@ -139,6 +163,7 @@ impl Ledger {
             open: OpenRound::default(),
             rounds: VecDeque::new(),
             totals: SortedMap::new(),
+            without_result: WithoutResult::default(),
         }
     }
 
@@ -155,6 +180,11 @@ impl Ledger {
     /// Totals by peer, hexadecimal, since this daemon started.
     pub fn totals(&self) -> &SortedMap<String, PeerTotals> {
         &self.totals
+    }
+
+    /// Rounds without a result.
+    pub const fn without_result(&self) -> WithoutResult {
+        self.without_result
     }
 
     pub(super) fn result_of(&self, round: u64) -> Option<RoundResult> {
@@ -291,6 +321,14 @@ impl Ledger {
     }
 
     fn push(&mut self, entry: RoundEntry) {
+        // Others may have decided a round that was void here: then this daemon takes their result over.
+        let before = self.result_of(entry.round);
+        if let Some(count) = self.without_result.of(before) {
+            *count -= 1;
+        }
+        if let Some(count) = self.without_result.of(entry.result) {
+            *count += 1;
+        }
         let decided = matches!(
             entry.result,
             Some(RoundResult::Decided | RoundResult::Partial)

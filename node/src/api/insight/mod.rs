@@ -19,7 +19,9 @@ use incidents::INCIDENTS_MAX;
 pub(crate) use incidents::{Incident, IncidentKind, Incidents};
 #[cfg(test)]
 use ledger::ROUNDS_MAX;
-pub(crate) use ledger::{Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing};
+pub(crate) use ledger::{
+    Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing, WithoutResult,
+};
 pub(crate) use outages::{Altered, Outages};
 pub use waits::WaitNow;
 

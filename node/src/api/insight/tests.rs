@@ -122,6 +122,38 @@ fn rounds_without_a_result_say_so() {
 }
 
 #[test]
+fn rounds_without_a_result_are_counted_until_one_is_taken_over() {
+    let mut it = insight();
+    let void = |round| Event::Voided {
+        round: Round(round),
+        fragment: FragmentId(0),
+    };
+    let members = [ME, OTHER];
+    tell(
+        &mut it,
+        1,
+        &[group(0, &members), void(0), void(0), ended(0)],
+    );
+    tell(&mut it, 2, &[group(1, &members), void(1), ended(1)]);
+    let alone = Event::Alone {
+        round: Round(2),
+        seconds: 1.0,
+    };
+    tell(&mut it, 3, &[alone, ended(2)]);
+    let all = [group(3, &members), decided(3, &[&members]), void(3)];
+    tell(&mut it, 4, &all);
+    tell(&mut it, 5, &[ended(3)]);
+    let counted = |void| WithoutResult { void, alone: 1 };
+    assert_eq!(it.ledger.without_result(), counted(2), "a part is a result");
+    let replayed = Event::Replayed {
+        round: Round(1),
+        kept: true,
+    };
+    tell(&mut it, 6, &[replayed]);
+    assert_eq!(it.ledger.without_result(), counted(1));
+}
+
+#[test]
 fn training_of_a_missed_round_is_kept_only_where_the_peer_says_so() {
     let mut it = insight();
     let replayed = |round, kept| Event::Replayed {

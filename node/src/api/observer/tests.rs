@@ -1,6 +1,8 @@
 //! Events go in, the status comes out: counts, rates, waits and times of a daemon's life.
 
 use super::*;
+use crate::report::NodeReport;
+use crate::tests::assert_begins;
 use murmurate_protocol::{Digest, Evaluation, FragmentId, Round};
 
 fn at(seconds: u64) -> Time {
@@ -96,6 +98,40 @@ fn a_round_is_told_in_full() {
     let peer = &status.peers[&b.to_hex()];
     assert!(peer.is_linked() && peer.suspected && peer.round == Some(2));
     assert_eq!(status.digest.unwrap(), digest.to_hex());
+}
+
+#[test]
+fn a_report_says_how_many_rounds_had_no_result_and_why() {
+    let mut observer = Observer::new(About::default(), Progress::default());
+    let (peer, digest) = (PeerId::from_bytes([2; 32]), Digest::of(b"x"));
+    let words = |observer: &mut Observer| {
+        let report = NodeReport::from(&observer.status(at(9)));
+        report.no_result.in_words()
+    };
+    observer.observe(at(1), &Event::PeerUp(peer));
+    observer.observe(at(1), &phase(0, Phase::Train));
+    assert_eq!(words(&mut observer), None);
+    for round in [Round(0), Round(1)] {
+        let void = Event::Voided {
+            round,
+            fragment: FragmentId(0),
+        };
+        let ended = Event::RoundEnded {
+            round,
+            digest,
+            seconds: 1.0,
+        };
+        observer.observe(at(2), &void);
+        observer.observe(at(3), &ended);
+    }
+    let count = "2 rounds had no result: 2 whose group agreed on no result in time";
+    assert_eq!(words(&mut observer).as_deref(), Some(count));
+    observer.observe(at(4), &Event::PeerDown(peer));
+    let line = words(&mut observer).unwrap();
+    assert_begins(
+        &line,
+        &format!("{count}; why: This daemon is cut off since "),
+    );
 }
 
 /// A round was void here and decided by the others, whose state this daemon took over: until the next round ends,

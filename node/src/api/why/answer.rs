@@ -5,19 +5,20 @@ use crate::api::status::Status;
 use crate::api::{About, Claims};
 use serde::{Deserialize, Serialize};
 
-/// Subject of a question.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Topic {
-    /// The wait of the round.
-    #[default]
-    Round,
-    /// Whose contribution counted.
-    Contribution,
-    /// The time of a round.
-    Slow,
-    /// Why the accuracy fell.
-    Accuracy,
+words! {
+    /// Subject of a question.
+    #[derive(Default)]
+    pub enum Topic {
+        /// The wait of the round.
+        #[default]
+        Round = "round",
+        /// Whose contribution counted.
+        Contribution = "contribution",
+        /// The time of a round.
+        Slow = "slow",
+        /// Why the accuracy fell.
+        Accuracy = "accuracy",
+    }
 }
 
 /// A question.

@@ -2,13 +2,13 @@
 //! a set of options and a [`Narrator`], which reads the daemons' event logs. Each thing that goes wrong is a story
 //! of its own: [`Opening`], [`Death`], [`Joiner`] and [`Rift`] take the entries and return the sentences.
 
-use super::args::ShardsArg;
 use super::options::LocalOptions;
 use super::{FaultAt, HealAt, LateAt, PartitionAt};
 use crate::events::{Entry, Kind, Tail};
 use crate::faults::FaultPhase;
 use crate::report::NodeReport;
 use murmurate_protocol::{SortedMap, SortedSet};
+use murmurate_tasks::data::ShardKind;
 use serde::Serialize;
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub fn demo(options: LocalOptions) -> LocalOptions {
         nodes: NODES,
         rounds: Some(rounds),
         // Without a daemon the others must still see all classes.
-        shards: Some(ShardsArg::Iid),
+        shards: Some(ShardKind::Iid),
         lates: vec![LateAt {
             node: 3,
             round: at(15),

@@ -1,7 +1,8 @@
 //! What the user is told while the daemons run: messages, or the sentences of a narrator.
 
-use super::{Swarm, unix_s};
+use super::Swarm;
 use crate::api::words::short;
+use crate::events::unix_s;
 use crate::faults::{Fault, FaultAction};
 use crate::local::demo::{Narrator, Told};
 use crate::local::member::State;
