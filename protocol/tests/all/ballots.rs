@@ -1,28 +1,27 @@
 //! Ballots of a group whose members sign: one member that lies takes none of them.
 
 use crate::common::one::{One, honest};
-use crate::common::{config, peer, plan};
+use crate::common::{config, peer, plan, slice};
 use murmurate_protocol::limits::BALLOTS_SIGNED_MAX;
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Proposal, Scoped,
     Seat, SignedMessage,
 };
 use murmurate_protocol::{
-    Attempt, Digest, Done, ExchangeKind, FragmentId, GroupTag, Input, Members, Order, Output, Part,
-    Phase, Round, SliceId, SliceMeta, Tag,
+    Digest, Done, ExchangeKind, FragmentId, GroupTag, Input, Members, Order, Part, Phase, Round,
+    SliceMeta, Tag,
 };
 use std::collections::BTreeSet;
 
 /// What the peer has said of the forming of groups.
 fn forming(one: &One) -> Vec<FormingMessage> {
-    let said = |o: &Output| match o {
-        Output::Send {
-            message: Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(said))),
-            ..
-        } => Some(said.clone()),
+    let said = one.said().filter_map(|(_, said)| match said {
+        Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(said))) => {
+            Some(said.clone())
+        }
         _ => None,
-    };
-    one.outputs.iter().filter_map(said).collect()
+    });
+    said.collect()
 }
 
 /// A peer of four whose members sign, which has trained.
@@ -140,18 +139,14 @@ fn in_a_group() -> (One, GroupTag) {
 
 /// What the peer has signed, or asked for, in its group.
 fn signed(one: &One) -> Vec<SignedMessage> {
-    let said = |o: &Output| match o {
-        Output::Send {
-            message:
-                Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(Scoped {
-                    body: FragmentMessage::Signed(said),
-                    ..
-                }))),
+    let said = one.said().filter_map(|(_, said)| match said {
+        Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(Scoped {
+            body: FragmentMessage::Signed(said),
             ..
-        } => Some(said.clone()),
+        }))) => Some(said.clone()),
         _ => None,
-    };
-    one.outputs.iter().filter_map(said).collect()
+    });
+    said.collect()
 }
 
 /// The ballots that the peer has asked for.
@@ -194,18 +189,10 @@ fn a_member_that_asks_for_a_ballot_is_not_waited_for_in_ballot_zero() {
     for asks_first in [true, false] {
         let (mut one, group) = in_a_group();
         for id in 1..4 {
-            let slice = SliceId {
-                round: Round(0),
-                fragment: FragmentId(0),
-                shard: 0,
-                part: Part::Aggregate,
-                origin: peer(id),
-                attempt: Attempt::FIRST,
-            };
             let members = Members::one(usize::from(id));
             one.feed(Input::Arrived {
                 from: peer(id),
-                slice,
+                slice: slice(0, Part::Aggregate, id),
                 meta: SliceMeta {
                     of: 1,
                     bytes: 48,
@@ -243,20 +230,13 @@ fn one_that_has_signed_stays_in_a_group_that_a_liar_could_decide() {
     one.work(honest);
     one.outputs.clear();
     // One of the two may lie, and decide with the third and with what this peer has signed.
-    one.hear(peer(3), left);
+    one.hear(peer(3), left.clone());
     assert!(
         forming(&one).is_empty(),
         "it is not ready for another group"
     );
     assert_eq!(one.peer.phase(), Phase::Exchange);
-    one.hear(
-        peer(1),
-        FormingMessage::Left {
-            round: Round(0),
-            group,
-            ready: true,
-        },
-    );
+    one.hear(peer(1), left);
     assert!(
         !forming(&one).is_empty() || one.peer.phase() != Phase::Exchange,
         "no one is left"

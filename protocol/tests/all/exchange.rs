@@ -2,7 +2,7 @@
 //! that no member needs any more.
 
 use crate::common::club::Club;
-use crate::common::peer;
+use crate::common::{peer, slice};
 use murmurate_protocol::limits::{HISTORY_ROUNDS_MAX, SCORE_MAX};
 use murmurate_protocol::wire::{
     Ballot, FragmentMessage, Hello, Member, MembershipMessage, Muster, Scoped, ShardPlan,
@@ -41,7 +41,7 @@ fn members_hold_the_same_bits_round_after_round() {
         assert_eq!(decided.len(), 4, "round {round}");
         assert!(decided.iter().all(|d| *d == (0, vec![everyone.clone(); 4])));
     }
-    assert!(club.members.values().all(|m| m.broken.is_empty()));
+    club.assert_rules();
 }
 
 #[test]
@@ -276,14 +276,6 @@ fn peers_outside_a_group_cannot_decide_repair_or_void_its_exchange() {
 fn a_stranger_s_slice_is_released_and_never_waits() {
     let mut club = Club::new(2);
     club.run_to(1);
-    let slice = SliceId {
-        round: Round(1),
-        fragment: FragmentId(0),
-        shard: 0,
-        part: Part::Contribution,
-        origin: peer(9),
-        attempt: murmurate_protocol::Attempt(0),
-    };
     let meta = SliceMeta {
         of: 2,
         bytes: 48,
@@ -291,24 +283,16 @@ fn a_stranger_s_slice_is_released_and_never_waits() {
             group: GroupTag::from_bits(1),
         },
     };
-    let arrived = Input::Arrived {
-        from: peer(9),
-        slice,
-        meta,
-        digest: None,
-    };
-    club.tell(peer(1), arrived);
-    let stolen = SliceId {
-        origin: peer(1),
-        ..slice
-    };
-    let arrived = Input::Arrived {
-        from: peer(2),
-        slice: stolen,
-        meta,
-        digest: None,
-    };
-    club.tell(peer(1), arrived);
+    // A stranger's own, and one that a member took from this peer.
+    for (from, origin) in [(9, 9), (2, 1)] {
+        let arrived = Input::Arrived {
+            from: peer(from),
+            slice: slice(1, Part::Contribution, origin),
+            meta,
+            digest: None,
+        };
+        club.tell(peer(1), arrived);
+    }
     club.run_to(2);
     assert!(
         club.members[&peer(1)]

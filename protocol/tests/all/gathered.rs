@@ -2,13 +2,12 @@
 //! a member dies at the worst moment, and how many messages it takes.
 
 use crate::common::club::Club;
-use crate::common::peer;
+use crate::common::{peer, peers};
 use core::time::Duration;
 use murmurate_protocol::limits::SCORE_MAX;
 use murmurate_protocol::limits::VOTE_NAMES_MAX;
 use murmurate_protocol::{
-    Digest, ExchangeKind, Locality, Part, PeerId, Phase, PushOutcome, RateClass, Round, ServerPlan,
-    SliceId,
+    Digest, ExchangeKind, Locality, Part, PushOutcome, RateClass, Round, ServerPlan, SliceId,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,24 +21,17 @@ fn club(exchange: ExchangeKind, count: u8) -> Club {
     Club::exchanging(exchange, count, |_| Digest::of(b"anchor"))
 }
 
-fn members(ids: impl IntoIterator<Item = u8>) -> Vec<PeerId> {
-    ids.into_iter().map(peer).collect()
-}
-
 #[test]
 fn every_member_combines_all_contributions() {
     let mut club = club(ExchangeKind::Gathered, 4);
     club.run_to(5);
-    club.run_until(60, |club| {
-        let settled = |m: &crate::common::club::Member| m.peer.round().0 == 5;
-        club.members.values().all(settled)
-    });
+
     for round in 0..5 {
         let decided = club.decided(round);
-        assert_eq!(decided, vec![(0, vec![members(1..=4)]); 4], "round {round}");
+        assert_eq!(decided, vec![(0, vec![peers(1..=4)]); 4], "round {round}");
     }
     club.anchor();
-    assert!(club.members.values().all(|m| m.broken.is_empty()));
+    club.assert_rules();
 }
 
 #[test]
@@ -61,13 +53,9 @@ fn what_a_dead_member_served_to_some_all_combine() {
     assert_eq!(decided.len(), 4);
     for (ballot, contributors) in decided {
         assert!(ballot > 0, "it took a ballot");
-        assert_eq!(contributors, [members(1..=5)], "one held it, all have it");
+        assert_eq!(contributors, [peers(1..=5)], "one held it, all have it");
     }
-    club.run_until(1, |club| {
-        club.members
-            .values()
-            .all(|m| m.peer.phase() == Phase::Exchange)
-    });
+    club.run_until(1, Club::exchanges);
     club.anchor();
 }
 
@@ -80,18 +68,13 @@ fn a_contribution_that_no_member_holds_is_left_out() {
         let lost = from == victim && slice.round == Round(1);
         (!lost).then_some(PushOutcome::Delivered)
     });
-    club.run_until(60, |club| {
-        club.members
-            .values()
-            .all(|m| m.peer.phase() == Phase::Exchange)
-    });
+    club.run_until(60, Club::exchanges);
     club.kill(victim);
     club.run_to(2);
     let left = club.decided(1);
     assert_eq!(left.len(), 4);
     assert!(
-        left.iter()
-            .all(|d| d.0 > 0 && d.1 == [members([1, 2, 4, 5])]),
+        left.iter().all(|d| d.0 > 0 && d.1 == [peers([1, 2, 4, 5])]),
         "{left:?}"
     );
 }
@@ -113,23 +96,19 @@ fn a_member_that_stalls_for_ever_is_left_out_after_one_deadline() {
     assert!(others(&club, 2) && club.now.since(before) < Duration::from_secs(30));
     let left = club.decided(1);
     assert!(left.len() >= 3, "{left:?}");
-    assert!(left.iter().all(|d| d.1 == [members([1, 2, 3])]), "{left:?}");
+    assert!(left.iter().all(|d| d.1 == [peers([1, 2, 3])]), "{left:?}");
 }
 
 #[test]
 fn a_contribution_that_does_not_decode_is_left_out_by_all_and_its_sender_cut_off() {
     let mut club = club(ExchangeKind::Gathered, 4);
     club.run_to(1);
-    club.run_until(60, |club| {
-        club.members
-            .values()
-            .all(|m| m.peer.phase() == Phase::Exchange)
-    });
+    club.run_until(60, Club::exchanges);
     club.bad = Some(peer(3));
     club.run_to(2);
     let last: BTreeMap<usize, _> = club.decided(1).into_iter().enumerate().collect();
     // Each reports the set twice: with it and without it.
-    let without = last.values().filter(|d| d.1 == [members([1, 2, 4])]);
+    let without = last.values().filter(|d| d.1 == [peers([1, 2, 4])]);
     assert_eq!(without.count(), 4, "{last:?}");
     club.anchor();
     let banned = |club: &Club| {
@@ -145,11 +124,7 @@ fn a_contribution_that_does_not_decode_is_left_out_by_all_and_its_sender_cut_off
 fn a_pair_of_which_one_died_gathers_nothing() {
     let mut club = club(ExchangeKind::Gathered, 2);
     club.run_to(1);
-    club.run_until(60, |club| {
-        club.members
-            .values()
-            .all(|m| m.peer.phase() == Phase::Exchange)
-    });
+    club.run_until(60, Club::exchanges);
     club.fate = Box::new(|_, _, _| None);
     let before = club.members[&peer(1)].anchor;
     club.kill(peer(2));
@@ -168,11 +143,7 @@ fn a_dead_owner_s_shard_is_reduced_by_a_successor() {
             let reduction = from == victim && slice.part == Part::Aggregate;
             (!reduction).then_some(PushOutcome::Delivered)
         });
-        club.run_until(60, |club| {
-            club.members
-                .values()
-                .all(|m| m.peer.phase() == Phase::Exchange)
-        });
+        club.run_until(60, Club::exchanges);
         club.kill(victim);
         club.run_to(3);
         let decided = club.decided(1);
@@ -223,7 +194,7 @@ fn owners_of_parts_send_what_their_lines_carry_and_no_more_is_sent_in_all() {
         let found: Vec<u64> = (1..=4).map(own).collect();
         assert_eq!(found, owned, "{octaves:?}");
         assert_eq!(club.decided(6).len(), 4);
-        assert!(club.members.values().all(|m| m.broken.is_empty()));
+        club.assert_rules();
     }
 }
 
@@ -242,7 +213,7 @@ fn whatever_each_knows_of_lines_all_cut_as_the_proposer_says() {
             let decided = club.decided(round);
             assert_eq!(
                 decided,
-                vec![(0, vec![members(1..=5); 9]); 5],
+                vec![(0, vec![peers(1..=5); 9]); 5],
                 "{unknown} {round}"
             );
         }

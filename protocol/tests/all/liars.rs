@@ -1,13 +1,13 @@
 //! Peers that lie about groups and weights, and how an honest peer reacts.
 
 use crate::common::one::{One, honest};
-use crate::common::peer;
+use crate::common::{peer, slice};
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, Member, Message, Proposed,
 };
 use murmurate_protocol::{
-    AgreementPlan, Attempt, Combination, Digest, Event, ExchangeKind, FragmentId, GroupTag, Input,
-    Order, Output, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag,
+    AgreementPlan, Combination, Digest, Event, ExchangeKind, GroupTag, Order, Part, Plan, Round,
+    SliceMeta, Tag,
 };
 
 /// Peer 0, which has met peers 1 to `others` and has trained on eight samples.
@@ -29,31 +29,26 @@ fn propose(members: &[(u8, f64)]) -> FormingMessage {
 
 /// Whether the peer is in a group, how many rules it saw broken, and what it declined.
 fn seen(one: &One) -> (bool, usize, usize) {
-    let group = |o: &&Output| matches!(o, Output::Emit(Event::Group { .. }));
-    let broken = |o: &&Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
-    let declined = |o: &&Output| matches!(forming(o), Some((_, FormingMessage::Decline { .. })));
-    let count = |of: &dyn Fn(&&Output) -> bool| one.outputs.iter().filter(of).count();
-    (count(&group) > 0, count(&broken), count(&declined))
+    let group = |event: &Event| matches!(event, Event::Group { .. });
+    let declined = |said: &&FormingMessage| matches!(said, FormingMessage::Decline { .. });
+    let declined = forming(one).filter(declined).count();
+    (one.events().any(group), one.misbehaved(), declined)
 }
 
-fn forming(output: &Output) -> Option<(PeerId, &FormingMessage)> {
-    match output {
-        Output::Send {
-            to,
-            message: Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(forming))),
-        } => Some((*to, forming)),
+fn forming(one: &One) -> impl Iterator<Item = &FormingMessage> {
+    one.said().filter_map(|(_, said)| match said {
+        Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(said))) => Some(said),
         _ => None,
-    }
+    })
 }
 
 /// The proposals that the peer has sent.
 fn proposals(one: &One) -> Vec<Vec<Member>> {
-    let sent = one.outputs.iter().filter_map(forming);
-    sent.filter_map(|(_, message)| match message {
+    let proposed = forming(one).filter_map(|said| match said {
         FormingMessage::Propose(proposed) => Some(proposed.members.clone()),
         _ => None,
-    })
-    .collect()
+    });
+    proposed.collect()
 }
 
 #[test]
@@ -142,8 +137,8 @@ fn grouped(least: u16, weights: [f64; 4]) -> One {
 }
 
 fn voided(one: &One) -> bool {
-    let void = |o: &Output| matches!(o, Output::Emit(Event::Voided { .. }));
-    one.outputs.iter().any(void)
+    one.events()
+        .any(|event| matches!(event, Event::Voided { .. }))
 }
 
 #[test]
@@ -166,28 +161,15 @@ fn an_owner_does_not_reduce_too_few_contributions() {
         let mut one = grouped(least, [8.0; 4]);
         one.work(honest);
         let group = GroupTag::of(Round(0), &[peer(0), peer(1), peer(2), peer(3)]);
-        let slice = SliceId {
-            round: Round(0),
-            fragment: FragmentId(0),
-            shard: 0,
-            part: Part::Contribution,
-            origin: peer(1),
-            attempt: Attempt::FIRST,
-        };
         let meta = SliceMeta {
             of: 4,
             bytes: 16,
             tag: Tag::Contribution { group },
         };
-        one.feed(Input::Arrived {
-            from: peer(1),
-            slice,
-            meta,
-            digest: None,
-        });
+        one.arrives(peer(1), slice(0, Part::Contribution, 1), meta);
         // The deadline for the others passes.
         (0..10).for_each(|_| one.pass(1));
-        let reduced = |o: &Output| matches!(o, Output::Order { order: Order::Combine { how: Combination::Reduce(inputs), .. }, .. } if inputs.len() == 2);
-        assert_eq!(one.outputs.iter().any(reduced), reduces, "{least}");
+        let reduced = |order: &Order| matches!(order, Order::Combine { how: Combination::Reduce(inputs), .. } if inputs.len() == 2);
+        assert_eq!(one.orders().any(reduced), reduces, "{least}");
     }
 }

@@ -1,18 +1,18 @@
 //! Membership against a single peer that may say anything: it cannot crash or move the others.
 
 use crate::common::one::{One, honest};
-use crate::common::{peer, plan, ready};
+use crate::common::{alive, peer, plan, ready, record};
 use core::time::Duration;
 use murmurate_protocol::limits::{
     ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, PIN_LIFETIME, RECORD_ADDRESSES_MAX, RECORD_LIFETIME,
 };
 use murmurate_protocol::wire::{
-    Alive, CellsMessage, ExchangeMessage, FormingMessage, Hello, MembershipMessage, Message,
-    Muster, Offer, PeerRecord, Reason, RecordFields, TransferMessage, encode,
+    Alive, CellsMessage, ExchangeMessage, FormingMessage, MembershipMessage, Message, Muster,
+    Offer, PeerRecord, Reason, RecordFields, TransferMessage, encode,
 };
 use murmurate_protocol::{
-    Axes, Contribution, Digest, Done, Event, ExchangeKind, FetchId, Grouping, Input, Order, Output,
-    PeerId, Phase, PlanHash, Round, RunId, StateId, Time, Unneeded,
+    Axes, Contribution, Digest, Done, Event, ExchangeKind, Grouping, Input, Order, Output, PeerId,
+    Phase, PlanHash, Round, StateId, Time, Unneeded,
 };
 
 #[test]
@@ -21,22 +21,16 @@ fn records_of_full_length_are_passed_on_in_frames_that_hold_them() {
     one.meet(peer(1));
     for id in 10..42 {
         let record = PeerRecord::from(RecordFields {
-            peer: peer(id),
-            run: RunId::from_bytes([1; 32]),
-            sequence: 1,
-            expires: one.now + Duration::from_secs(60),
             addresses: vec![vec![7; ADDRESS_BYTES_MAX]; RECORD_ADDRESSES_MAX],
-            locality: murmurate_protocol::Locality::default(),
-            signature: vec![7; 64],
+            ..record(id, one.now + Duration::from_secs(60))
         });
         one.hear(peer(1), MembershipMessage::Records(vec![record]));
     }
     one.pass(2);
-    let spread = one.outputs.iter().filter_map(|o| match o {
-        Output::Send {
-            message: message @ Message::Membership(MembershipMessage::Records(records)),
-            ..
-        } => Some((encode(message).len(), records.len())),
+    let spread = one.said().filter_map(|(_, message)| match message {
+        Message::Membership(MembershipMessage::Records(records)) => {
+            Some((encode(message).len(), records.len()))
+        }
         _ => None,
     });
     let (bytes, count) = spread.max().expect("records are spread");
@@ -52,29 +46,12 @@ fn news_of_a_newcomer_go_to_the_others_at_once_and_only_once() {
     let mut one = One::new(ExchangeKind::AllReduce);
     one.meet(peer(1));
     one.meet(peer(2));
-    let record = PeerRecord::from(RecordFields {
-        peer: peer(2),
-        run: RunId::from_bytes([1; 32]),
-        sequence: 1,
-        expires: one.now + Duration::from_secs(60),
-        addresses: Vec::new(),
-        locality: murmurate_protocol::Locality::default(),
-        signature: vec![7; 64],
-    });
+    let record = PeerRecord::from(record(2, one.now + Duration::from_secs(60)));
+    let news = MembershipMessage::Records(vec![record]);
     for heard in [1, 0] {
         one.outputs.clear();
-        one.hear(peer(2), MembershipMessage::Records(vec![record.clone()]));
-        let told: Vec<PeerId> = one
-            .outputs
-            .iter()
-            .filter_map(|o| match o {
-                Output::Send {
-                    to,
-                    message: Message::Membership(MembershipMessage::Records(records)),
-                } if *records == [record.clone()] => Some(*to),
-                _ => None,
-            })
-            .collect();
+        one.hear(peer(2), news.clone());
+        let told = one.told(|message| *message == news.clone().into());
         assert_eq!(told, vec![peer(1); heard]);
     }
 }
@@ -88,25 +65,11 @@ fn a_peer_begins_only_after_the_others_have_met_as_many() {
         (Muster::Begun, true),
     ] {
         let mut one = One::new(ExchangeKind::Gossip);
-        let waiting = Hello {
-            muster: Muster::Waiting,
-            ..one.hello()
-        };
-        one.feed(Input::LinkUp(peer(1)));
-        one.hear(peer(1), MembershipMessage::Hello(waiting.clone()));
+        one.meet_as(peer(1), |hello| hello.muster = Muster::Waiting);
         assert_eq!(one.peer.phase(), Phase::Join);
-        let told = |o: &Output| matches!(o, Output::Send { message: Message::Membership(MembershipMessage::Alive(Alive { muster, .. })), .. } if *muster == Muster::Met);
-        assert!(one.outputs.iter().any(told), "the other may begin");
-        one.hear(
-            peer(1),
-            MembershipMessage::Alive(Alive {
-                round: Round(0),
-                ready: true,
-                anchor: waiting.anchor,
-                muster: theirs,
-                branch: None,
-            }),
-        );
+        let met = |said: &Message| matches!(said, Message::Membership(MembershipMessage::Alive(Alive { muster, .. })) if *muster == Muster::Met);
+        assert!(!one.told(met).is_empty(), "the other may begin");
+        one.hear(peer(1), alive(Round(0), one.peer.digest(), theirs));
         assert_eq!(one.peer.phase() == Phase::Train, begins, "{theirs:?}");
         one.pass(600);
         assert_eq!(one.peer.phase(), Phase::Train, "no peer waits for ever");
@@ -119,16 +82,7 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
         let mut one = One::new(exchange);
         one.meet(peer(1));
         let (round, anchor) = (Round(u64::MAX), Digest::of(b"far"));
-        one.hear(
-            peer(1),
-            MembershipMessage::Alive(Alive {
-                round,
-                ready: true,
-                muster: Muster::Begun,
-                anchor,
-                branch: None,
-            }),
-        );
+        one.hear(peer(1), alive(round, anchor, Muster::Begun));
         one.hear(peer(1), ready(round, 1.0, anchor, true));
         one.work(honest);
         one.pass(600);
@@ -139,12 +93,7 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
 #[test]
 fn a_peer_of_another_plan_may_come_back_with_the_right_one() {
     let mut one = One::new(ExchangeKind::AllReduce);
-    one.feed(Input::LinkUp(peer(1)));
-    let other = Hello {
-        plan: PlanHash::from_bytes([9; 32]),
-        ..one.hello()
-    };
-    one.hear(peer(1), MembershipMessage::Hello(other));
+    one.meet_as(peer(1), |hello| hello.plan = PlanHash::from_bytes([9; 32]));
     let refused =
         |o: &Output| matches!(o, Output::Disconnect { reason, .. } if *reason == Reason::OtherPlan);
     assert!(one.outputs.iter().any(refused));
@@ -163,10 +112,8 @@ fn a_peer_that_says_goodbye_has_left_and_one_whose_link_breaks_is_down() {
     one.hear(peer(1), MembershipMessage::Goodbye(Reason::Leaving));
     one.feed(Input::LinkDown(peer(1)));
     one.feed(Input::LinkDown(peer(2)));
-    let gone = one.outputs.iter().filter_map(|output| match output {
-        Output::Emit(event @ (Event::PeerLeft(_) | Event::PeerDown(_))) => Some(event),
-        _ => None,
-    });
+    let left = |event: &&Event| matches!(event, Event::PeerLeft(_) | Event::PeerDown(_));
+    let gone = one.events().filter(left);
     let expected = [Event::PeerLeft(peer(1)), Event::PeerDown(peer(2))];
     assert!(gone.eq(&expected), "each once");
 }
@@ -187,30 +134,22 @@ fn a_peer_with_this_peer_s_identity_is_not_spoken_to() {
 fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
     let state = state(3, b"state", 900);
     let mut newcomer = One::new(ExchangeKind::AllReduce);
-    newcomer.feed(Input::LinkUp(peer(1)));
-    let mut hello = newcomer.hello();
-    hello.round = Round(3);
-    newcomer.hear(peer(1), MembershipMessage::Hello(hello));
+    newcomer.meet_as(peer(1), |hello| hello.round = Round(3));
     newcomer.hear(peer(1), offer(state));
-    let fetches = |o: &Output| matches!(o, Output::Fetch { .. });
-    assert!(newcomer.outputs.iter().any(fetches));
+    assert!(!newcomer.fetches().is_empty());
     let (every, lifetime) = (2, PIN_LIFETIME.as_secs());
-    let asks = |o: &&Output| {
-        let Output::Send { to, message } = o else {
-            return false;
-        };
-        *to == peer(1) && *message == TransferMessage::StateAsk { at_least: Round(3) }.into()
-    };
+    let at_least = Round(3);
+    let asks = |said: &Message| *said == TransferMessage::StateAsk { at_least }.into();
     for _ in 0..lifetime / every {
         newcomer.outputs.clear();
         newcomer.pass(every);
-        assert_eq!(newcomer.outputs.iter().filter(asks).count(), 1);
+        assert_eq!(newcomer.told(asks), [peer(1)]);
     }
 
     let mut donor = One::new(ExchangeKind::AllReduce);
     donor.meet(peer(1));
     let at_least = Round(0);
-    let unpinned = |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Forget(Unneeded::Pinned(_))));
+    let unpinned = |order: &Order| matches!(order, Order::Forget(Unneeded::Pinned(_)));
     donor.hear(peer(1), TransferMessage::StateAsk { at_least });
     donor.work(|order| match order {
         Order::Pin { round, .. } => Some(Done::Pinned(StateId {
@@ -223,14 +162,11 @@ fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
         donor.pass(every);
         donor.hear(peer(1), TransferMessage::StateAsk { at_least });
     }
-    assert!(!donor.outputs.iter().any(unpinned), "{:?}", donor.outputs);
+    assert!(!donor.orders().any(unpinned), "{:?}", donor.outputs);
     for _ in 0..=lifetime / every {
         donor.pass(every);
     }
-    assert!(
-        donor.outputs.iter().any(unpinned),
-        "it is not kept for ever"
-    );
+    assert!(donor.orders().any(unpinned), "it is not kept for ever");
 }
 
 #[test]
@@ -252,45 +188,34 @@ fn a_peer_that_takes_over_a_state_no_longer_serves_its_old_one() {
     one.hear(peer(1), offer(taken));
     one.outputs.clear();
     takes_over(&mut one, taken);
-    let unpins = |o: &Output| matches!(o, Output::Order { order, .. } if *order == Order::Forget(Unneeded::Pinned(Round(0))));
-    assert!(one.outputs.iter().any(unpins), "{:?}", one.outputs);
+    let unpins = Order::Forget(Unneeded::Pinned(Round(0)));
+    assert!(
+        one.orders().any(|order| *order == unpins),
+        "{:?}",
+        one.outputs
+    );
     // A peer that asks now gets the state that is held now.
     one.outputs.clear();
     one.hear(peer(1), TransferMessage::StateAsk { at_least });
     let old = offer(state(b"before")).into();
-    let offered = |o: &Output| matches!(o, Output::Send { message, .. } if *message == old);
-    assert!(!one.outputs.iter().any(offered), "{:?}", one.outputs);
-    let pins =
-        |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Pin { .. }));
-    assert!(one.outputs.iter().any(pins), "{:?}", one.outputs);
+    assert_eq!(one.told(|said| *said == old), [], "{:?}", one.outputs);
+    let pins = |order: &Order| matches!(order, Order::Pin { .. });
+    assert!(one.orders().any(pins), "{:?}", one.outputs);
 }
 
 /// A newcomer that has met five peers, which are further.
 fn newcomer_of_five() -> One {
     let mut one = One::new(ExchangeKind::AllReduce);
     for id in 1..=5 {
-        one.feed(Input::LinkUp(peer(id)));
-        let mut hello = one.hello();
-        hello.round = Round(3);
-        one.hear(peer(id), MembershipMessage::Hello(hello));
+        one.meet_as(peer(id), |hello| hello.round = Round(3));
     }
     one
 }
 
-fn fetches_of(one: &One) -> usize {
-    let fetch = |o: &&Output| matches!(o, Output::Fetch { .. });
-    one.outputs.iter().filter(fetch).count()
-}
-
 /// The donors that were asked for a state, in order.
 fn donors_asked(one: &One) -> Vec<PeerId> {
-    let ask = |o: &Output| match o {
-        Output::Send { to, message } => {
-            (*message == TransferMessage::StateAsk { at_least: Round(0) }.into()).then_some(*to)
-        }
-        _ => None,
-    };
-    one.outputs.iter().filter_map(ask).collect()
+    let at_least = Round(0);
+    one.told(|said| *said == TransferMessage::StateAsk { at_least }.into())
 }
 
 /// A newcomer meets its first peer some milliseconds before the others. The chunks of a state come
@@ -318,17 +243,11 @@ fn what_was_decided_since_a_state_is_asked_of_its_donors() {
     for id in [3, 4] {
         one.hear(peer(id), TransferMessage::StateRefuse);
     }
-    assert_eq!(fetches_of(&one), 1, "{:?}", one.outputs);
+    assert_eq!(one.fetches().len(), 1, "{:?}", one.outputs);
     one.outputs.clear();
     takes_over(&mut one, state);
-    let asked = one.outputs.iter().find_map(|o| match o {
-        Output::Send {
-            to,
-            message: Message::Transfer(TransferMessage::HistoryAsk { .. }),
-        } => Some(*to),
-        _ => None,
-    });
-    assert_eq!(asked, Some(peer(2)), "{:?}", one.outputs);
+    let asked = one.asked_for_history();
+    assert_eq!(asked.first(), Some(&peer(2)), "{:?}", one.outputs);
 }
 
 /// A donor that exchanges a round answers when that has ended, and a machine may be overloaded.
@@ -346,7 +265,7 @@ fn a_state_that_is_offered_late_is_taken() {
     assert!(!first.is_empty() && !still_asked(&one), "{first:?}");
     let late = first[0];
     one.hear(late, offer(state));
-    assert_eq!(fetches_of(&one), 1, "{:?}", one.outputs);
+    assert_eq!(one.fetches().len(), 1, "{:?}", one.outputs);
 }
 
 #[test]
@@ -357,9 +276,8 @@ fn a_state_that_no_plan_allows_is_refused_and_noted() {
     for id in 1..=5 {
         one.hear(peer(id), offer(state));
     }
-    assert_eq!(fetches_of(&one), 0);
-    let noted = |o: &Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
-    assert!(one.outputs.iter().any(noted), "{:?}", one.outputs);
+    assert_eq!(one.fetches().len(), 0);
+    assert!(one.misbehaved() > 0, "{:?}", one.outputs);
 }
 
 #[test]
@@ -375,14 +293,14 @@ fn a_cell_larger_than_the_plan_deals_is_refused() {
         plan.agreement.grouping = grouping;
         let mut one = One::of(plan);
         one.meet(peer(1));
-        let noted = |o: &Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
+
         for (members, refused) in [(most, false), (most + 1, true)] {
             one.outputs.clear();
             let round = Round(0);
             let members = (0..members as u8).map(peer).collect();
             let form = CellsMessage::Form { round, members };
             one.hear(peer(1), ExchangeMessage::Cells(form));
-            assert_eq!(one.outputs.iter().any(noted), refused, "{:?}", one.outputs);
+            assert_eq!(one.misbehaved() > 0, refused, "{:?}", one.outputs);
         }
     }
 }
@@ -398,19 +316,12 @@ fn state(round: u64, root: &[u8], bytes: u64) -> StateId {
 
 /// A state is fetched and loaded.
 fn takes_over(one: &mut One, taken: StateId) {
-    one.feed(Input::Fetched {
-        what: FetchId::State(taken),
-        meta: None,
-        digest: None,
-    });
-    let digests = vec![Digest::of(b"taken over"); one.peer.plan().fragments.len()];
-    one.work(|order| match order {
-        Order::Load { state } if *state == taken => Some(Done::Loaded {
-            digests: digests.clone(),
-            note: Vec::new(),
-        }),
-        _ => None,
-    });
+    one.fetched(taken);
+    assert!(
+        one.orders()
+            .any(|order| *order == Order::Load { state: taken })
+    );
+    one.loads(Digest::of(b"taken over"));
 }
 
 /// An offer of a state. Without liars it does not matter which anchor it names.
@@ -421,23 +332,20 @@ fn offer(state: StateId) -> TransferMessage {
 
 /// The reports about clocks among the outputs.
 fn clocks(one: &One) -> Vec<(Option<PeerId>, i64)> {
-    let off = |o: &Output| match o {
-        Output::Emit(Event::ClockOff { peer, ahead }) => Some((*peer, *ahead)),
+    let off = one.events().filter_map(|event| match event {
+        Event::ClockOff { peer, ahead } => Some((*peer, *ahead)),
         _ => None,
-    };
-    one.outputs.iter().filter_map(off).collect()
+    });
+    off.collect()
 }
 
 /// A peer's own record, signed at `signed` seconds by its clock.
 fn signed_at(one: &One, id: u8, signed: u64, sequence: u64) -> PeerRecord {
+    let expires = Time::ZERO + Duration::from_secs(signed) + RECORD_LIFETIME;
     PeerRecord::from(RecordFields {
-        peer: peer(id),
         run: one.peer.plan().run,
         sequence,
-        expires: Time::ZERO + Duration::from_secs(signed) + RECORD_LIFETIME,
-        addresses: Vec::new(),
-        locality: murmurate_protocol::Locality::default(),
-        signature: Vec::new(),
+        ..record(id, expires)
     })
 }
 

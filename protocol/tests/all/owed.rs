@@ -1,14 +1,13 @@
 //! A straggler that replays a round: who owes it slices for too long holds it no longer than it must.
 
-use crate::common::one::{One, honest};
-use crate::common::{config, peer, plan};
+use crate::common::one::{One, asked_for_a_state, honest};
+use crate::common::{alive, config, peer, plan};
 use murmurate_protocol::wire::{
-    Alive, FormingMessage, FragmentMessage, Member, MembershipMessage, Message, Muster, Scoped,
-    ShardVersion, TransferMessage,
+    FormingMessage, FragmentMessage, Member, Muster, Scoped, ShardVersion,
 };
 use murmurate_protocol::{
-    Attempt, Digest, ExchangeKind, FetchId, FragmentId, GroupTag, Input, Members, Order, Output,
-    PeerId, Round, SliceId,
+    Attempt, Digest, ExchangeKind, FetchId, FragmentId, GroupTag, Input, Members, Order, PeerId,
+    Round, SliceId,
 };
 
 /// Peer 0 trains round 0. Of its three mates these have ended it and are in round 1; the first of them tells
@@ -25,7 +24,7 @@ fn replaying(ahead: &[u8]) -> One {
     let donor = peer(ahead[0]);
     let (round, resync) = (Round(1), false);
     one.hear(donor, FormingMessage::Behind { round, resync });
-    assert_eq!(asked_for_history(&one), [donor]);
+    assert_eq!(one.asked_for_history(), [donor]);
     one.outputs.clear();
     let members = (1..3).map(|id| Member::new(peer(id), 8.0));
     let versions = (0..2u8).map(|shard| ShardVersion {
@@ -49,56 +48,23 @@ fn replaying(ahead: &[u8]) -> One {
 }
 
 fn is_ahead(one: &mut One, id: u8) {
-    let alive = Alive {
-        round: Round(1),
-        ready: true,
-        anchor: Digest::of(b"of round 1"),
-        muster: Muster::Begun,
-        branch: None,
-    };
-    one.hear(peer(id), MembershipMessage::Alive(alive));
+    let alive = alive(Round(1), Digest::of(b"of round 1"), Muster::Begun);
+    one.hear(peer(id), alive);
 }
 
 fn bytes(shard: u8) -> Digest {
     Digest::of(&[shard])
 }
 
-fn asked_for_history(one: &One) -> Vec<PeerId> {
-    let ask = |output: &Output| match output {
-        Output::Send {
-            to,
-            message: Message::Transfer(TransferMessage::HistoryAsk { .. }),
-        } => Some(*to),
-        _ => None,
-    };
-    one.outputs.iter().filter_map(ask).collect()
-}
-
-fn asks_for_a_state(one: &One) -> bool {
-    let ask = |output: &Output| {
-        matches!(
-            output,
-            Output::Send {
-                message: Message::Transfer(TransferMessage::StateAsk { .. }),
-                ..
-            }
-        )
-    };
-    one.outputs.iter().any(ask)
-}
-
 /// The slices that are fetched, each with its donors. Forgets all outputs so far.
 fn fetched(one: &mut One) -> Vec<(SliceId, Vec<PeerId>)> {
-    let outputs = std::mem::take(&mut one.outputs);
-    let fetch = |output| match output {
-        Output::Fetch {
-            what: FetchId::Slice(slice),
-            from,
-            ..
-        } => Some((slice, from)),
-        _ => None,
+    let fetches = one.fetches().into_iter();
+    one.outputs.clear();
+    let slice = |(what, from)| match what {
+        FetchId::Slice(slice) => Some((slice, from)),
+        FetchId::State(_) => None,
     };
-    outputs.into_iter().filter_map(fetch).collect()
+    fetches.filter_map(slice).collect()
 }
 
 fn comes(one: &mut One, slice: SliceId) {
@@ -124,8 +90,8 @@ fn what_a_slow_donor_owes_is_asked_of_another_after_its_usual_time() {
     assert_eq!(again, [(first[1].0, [2, 3].map(peer).to_vec())]);
     // The second one does what the first did not.
     comes(&mut one, first[1].0);
-    let applies = |output: &Output| matches!(output, Output::Order { order: Order::Apply { round, .. }, .. } if *round == Round(0));
-    assert!(one.outputs.iter().any(applies), "{:?}", one.outputs);
+    let applies = |order: &Order| matches!(order, Order::Apply { round, .. } if round.0 == 0);
+    assert!(one.orders().any(applies), "{:?}", one.outputs);
     one.outputs.clear();
     one.pass(initial);
     assert!(fetched(&mut one).is_empty(), "nothing is owed any more");
@@ -142,7 +108,7 @@ fn the_last_donor_has_as_long_as_a_transfer_may_take() {
         assert!(fetched(&mut one).is_empty(), "no other has the round");
     }
     one.pass(1);
-    assert!(asks_for_a_state(&one), "{:?}", one.outputs);
+    assert!(!asked_for_a_state(&one).is_empty(), "{:?}", one.outputs);
 }
 
 /// The others end the round a moment after the donor did, which owes what it said.

@@ -7,8 +7,8 @@ use crate::common::{peer, plan};
 use core::time::Duration;
 use murmurate_protocol::wire::{ExchangeMessage, FormingMessage, Message, Said};
 use murmurate_protocol::{
-    BytesBound, Digest, Event, ExchangeKind, Grouping, Input, Ladder, Loss, Order, Output, Pace,
-    PeerId, Plan, PlanError, PushOutcome, Round, Rung, ServerPlan, StepBudget,
+    BytesBound, Digest, Event, ExchangeKind, Grouping, Input, Ladder, Loss, Order, Pace, PeerId,
+    Plan, PlanError, PushOutcome, Round, Rung, ServerPlan, StepBudget,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,7 @@ fn all_members_train_what_the_paper_says_of_their_median_loss() {
             .map(|m| m.peer.losses().unwrap().last().unwrap().value().to_bits())
             .collect();
         assert_eq!(agreed.len(), 1, "{exchange:?}");
-        assert!(club.members.values().all(|m| m.broken.is_empty()));
+        club.assert_rules();
     }
 }
 
@@ -105,7 +105,7 @@ fn what_one_member_claims_changes_no_number_of_inner_steps() {
         });
         club.run_to(10);
         assert_eq!(steps(&club), honest, "{lie}");
-        assert!(club.members.values().all(|m| m.broken.is_empty()), "{lie}");
+        club.assert_rules();
     }
 }
 
@@ -193,11 +193,8 @@ fn who_does_not_follow_losses_says_none() {
 fn the_inner_steps_of_a_round_are_in_its_order_too() {
     let mut one = One::of(paced(ExchangeKind::AllReduce));
     one.meet(peer(1));
-    let rules = one.outputs.iter().find_map(|output| match output {
-        Output::Order {
-            order: Order::Train { rules, budget, .. },
-            ..
-        } => Some((rules.inner_steps, *budget)),
+    let rules = one.orders().find_map(|order| match order {
+        Order::Train { rules, budget, .. } => Some((rules.inner_steps, *budget)),
         _ => None,
     });
     assert_eq!(rules, Some((Some(START), StepBudget::Steps(START))));

@@ -7,7 +7,7 @@
 
 use crate::common::{
     any_half, any_message, any_peer, any_pulled, any_record, any_relayed, any_slice, any_state,
-    config, peer, plan,
+    config, peer, plan, record, snapshot,
 };
 use core::time::Duration;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
@@ -20,8 +20,8 @@ use murmurate_protocol::{
     CenterPlan, Change, Contribution, CopyPlan, Digest, Directive, Done, Evaluation, Event,
     ExchangeKind, FetchId, FragmentId, Grace, GroupTag, Grouping, Input, LeadPlan, Order, OrderId,
     Output, Pace, Partners, Peer, PeerId, Phase, Plan, PlanHash, PullAnswers, PullPlan,
-    PushOutcome, Quorum, RateFactor, Roll, Round, SNAPSHOT_VERSION, ServerPlan, SliceId, SliceMeta,
-    Snapshot, StateId, StepBudget, Tag, Time, Topology, TrainSummary, WorkError,
+    PushOutcome, Quorum, RateFactor, Roll, Round, ServerPlan, SliceId, SliceMeta, Snapshot,
+    StateId, StepBudget, Tag, Time, Topology, TrainSummary, WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -30,19 +30,15 @@ use std::ops::Range;
 
 /// The roll of a grid or of cells that six peers have founded; none where they have not.
 fn roll_of_six(plan: &Plan, row: u16, founded: bool) -> Vec<u8> {
-    let record = |id| {
+    let founder = |id| {
         PeerRecord::from(RecordFields {
-            peer: peer(id),
             run: plan.run,
             sequence: 0,
-            expires: Time::NEVER,
-            addresses: Vec::new(),
-            locality: murmurate_protocol::Locality::default(),
-            signature: vec![7; 64],
+            ..record(id, Time::NEVER)
         })
     };
     match founded {
-        true => Roll::found((0..6).map(record), row, Round(0)).to_bytes(),
+        true => Roll::found((0..6).map(founder), row, Round(0)).to_bytes(),
         false => Vec::new(),
     }
 }
@@ -242,15 +238,8 @@ impl Driven {
     /// A peer of a plan, which has this roll from a checkpoint.
     fn following(plan: Plan, roll: Vec<u8>) -> Self {
         let snapshot = (!roll.is_empty()).then(|| Snapshot {
-            version: SNAPSHOT_VERSION,
-            plan: plan.hash(),
-            round: Round(0),
-            weights: vec![1.0],
-            ahead: None,
             roll,
-            ledger: Vec::new(),
-            split: None,
-            seats: Vec::new(),
+            ..snapshot(&plan, Round(0))
         });
         let topology = plan.exchange.has_neighbours().then(|| Box::new(Ring) as _);
         let mut driven = Self {

@@ -1,11 +1,9 @@
 //! A swarm that was restarted as a whole, and one member that lies: with which state it goes on.
 
 use crate::common::one::{One, asked_for_a_state, trains};
-use crate::common::{config, peer, plan};
-use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster, Offer, TransferMessage};
-use murmurate_protocol::{
-    Base, Digest, ExchangeKind, FetchId, Input, Output, Round, SNAPSHOT_VERSION, Snapshot, StateId,
-};
+use crate::common::{config, peer, plan, snapshot};
+use murmurate_protocol::wire::{Message, Muster, Offer, TransferMessage};
+use murmurate_protocol::{Base, Digest, ExchangeKind, FetchId, Round, StateId};
 
 /// The true parameters with which a round began.
 fn of_round(round: u64) -> Digest {
@@ -25,45 +23,26 @@ fn restarted(round: u64, began: u64) -> One {
     plan.agreement.liars = 1;
     let mut settings = config(peer(0));
     (settings.start_with, settings.companions) = (4, 3);
-    let snapshot = Snapshot {
-        version: SNAPSHOT_VERSION,
-        plan: plan.hash(),
-        round: Round(round),
-        weights: vec![1.0; plan.fragments.len()],
-        ahead: None,
-        roll: Vec::new(),
-        ledger: Vec::new(),
-        split: None,
-        seats: Vec::new(),
-    };
+    let snapshot = snapshot(&plan, Round(round));
     let began = (1..=began).map(base).collect();
     One::again(settings, plan, (snapshot, of_round(round)), began)
 }
 
 /// Another member that waits with a state.
 fn rests(one: &mut One, id: u8, state: Base) {
-    let hello = Hello {
-        round: state.round,
-        anchor: state.anchor,
-        ready: false,
-        muster: Muster::Met,
-        ..one.hello()
-    };
-    one.feed(Input::LinkUp(peer(id)));
-    one.hear(peer(id), MembershipMessage::Hello(hello));
+    one.meet_as(peer(id), |hello| {
+        (hello.round, hello.anchor) = (state.round, state.anchor);
+        (hello.ready, hello.muster) = (false, Muster::Met);
+    });
 }
 
 /// Answers what this member was asked so far: it began all rounds up to one.
 fn answers(one: &mut One, id: u8, began: u64) {
-    let asked = |output: &Output| match output {
-        Output::Send {
-            to,
-            message: Message::Transfer(TransferMessage::AnchorAsk { round }),
-        } if *to == peer(id) => Some(*round),
+    let asked = one.said().filter_map(|(to, message)| match message {
+        Message::Transfer(TransferMessage::AnchorAsk { round }) if to == peer(id) => Some(*round),
         _ => None,
-    };
-    let rounds: Vec<Round> = one.outputs.iter().filter_map(asked).collect();
-    for round in rounds {
+    });
+    for round in asked.collect::<Vec<Round>>() {
         let anchor = (round.0 <= began).then(|| of_round(round.0));
         one.hear(peer(id), TransferMessage::Anchor { round, anchor });
     }
@@ -76,16 +55,13 @@ fn offered(one: &mut One, id: u8, state: Base) -> bool {
         root: Digest::of(b"bytes"),
         bytes: 100,
     };
-    let anchor = state.anchor;
-    one.hear(
-        peer(id),
-        TransferMessage::StateOffer(Offer {
-            state: what,
-            anchor,
-        }),
-    );
-    let fetch = |output: &Output| matches!(output, Output::Fetch { what: FetchId::State(got), .. } if *got == what);
-    one.outputs.iter().any(fetch)
+    let (state, anchor) = (what, state.anchor);
+    let offer = TransferMessage::StateOffer(Offer { state, anchor });
+    one.hear(peer(id), offer);
+    let fetched = one.fetches().into_iter();
+    fetched
+        .map(|(what, _)| what)
+        .any(|got| got == FetchId::State(what))
 }
 
 #[test]
@@ -157,17 +133,10 @@ fn what_a_member_began_is_remembered_in_its_next_life() {
     rests(&mut one, 1, base(12));
     for (round, known) in [(9, true), (12, true), (13, false)] {
         one.outputs.clear();
-        one.hear(
-            peer(1),
-            TransferMessage::AnchorAsk {
-                round: Round(round),
-            },
-        );
         let anchor = known.then(|| of_round(round));
         let round = Round(round);
+        one.hear(peer(1), TransferMessage::AnchorAsk { round });
         let answer = Message::Transfer(TransferMessage::Anchor { round, anchor });
-        let sent =
-            |output: &Output| matches!(output, Output::Send { message, .. } if *message == answer);
-        assert!(one.outputs.iter().any(sent), "{round}");
+        assert!(one.said().any(|(_, said)| *said == answer), "{round}");
     }
 }

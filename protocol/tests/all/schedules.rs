@@ -27,23 +27,22 @@ const NAMED: [Schedule; 9] = [
     Schedule::Sites { island: 3 },
 ];
 
+/// The links of `n` members of which the second has a slow line.
+fn second_is_slow(n: u8) -> LinkTable {
+    let slow = |i, j| if i == 1 || j == 1 { 5 } else { 100 };
+    let rows = (0..n).map(|i| (0..n).map(|j| slow(i, j)).collect());
+    LinkTable::new(rows.collect()).expect("a square table")
+}
+
 /// These, and trees packed for five to seven members of which the second has a slow line. Groups of
 /// other sizes go along the butterfly.
 fn schedules() -> Vec<Schedule> {
     let packed = [5, 6, 7].map(|n| {
-        let slow = |i, j| if i == 1 || j == 1 { 5 } else { 100 };
-        let rows = (0..n).map(|i| (0..n).map(|j| slow(i, j)).collect());
-        let schedule =
-            Schedule::synthesized(&LinkTable::new(rows.collect()).expect("a square table"));
+        let schedule = Schedule::synthesized(&second_is_slow(n));
         assert!(matches!(schedule, Schedule::Packed(_)));
         schedule
     });
     NAMED.into_iter().chain(packed).collect()
-}
-
-fn finished(club: &Club) -> bool {
-    let mut all = club.members.values();
-    all.all(|m| m.peer.phase() == Phase::Finished)
 }
 
 /// Runs to the end of the plan's rounds and checks what must hold.
@@ -54,8 +53,8 @@ fn together(club: &mut Club) {
         let first = anchors.next();
         anchors.all(|anchor| Some(anchor) == first)
     };
-    club.run_until(600, |club| finished(club) && one(club));
-    assert!(finished(club), "at {}", club.now);
+    club.run_until(600, |club| club.has_finished() && one(club));
+    assert!(club.has_finished(), "at {}", club.now);
     club.anchor();
     club.assert_waits();
 }
@@ -90,12 +89,7 @@ fn counted_pushes_and_bytes_are_those_of_the_formula() {
             let others = u64::from(n) - 1;
             let told = if schedule.relays() { cost.shards } else { 0 };
             assert_eq!(words.get(), told * others, "{what}");
-            let decided = club.decided(1);
-            assert!(decided.len() == usize::from(n), "{what}");
-            let whole = |d: &(u8, Vec<Vec<PeerId>>)| {
-                d.0 == 0 && d.1.iter().all(|set| set.len() == usize::from(n))
-            };
-            assert!(decided.iter().all(whole), "{what}");
+            club.assert_whole(1, &what);
         }
     }
 }
@@ -106,7 +100,7 @@ fn members_hold_the_same_bits_round_after_round() {
         for n in [2, 3, 5, 6, 8, 12] {
             let mut club = Club::scheduled(n, schedule, 4);
             together(&mut club);
-            assert!(club.members.values().all(|m| m.broken.is_empty()));
+            club.assert_rules();
             for member in club.members.values() {
                 let partial = |s: &&SliceId| s.part != Part::Aggregate && s.round.0 < 3;
                 assert_eq!(member.store.keys().find(partial), None, "{schedule:?}");
@@ -154,11 +148,26 @@ fn whatever_is_lost_survivors_hold_the_same_bits() {
     for schedule in schedules() {
         for seed in seeds(100) {
             let mut club = Club::scheduled(5, schedule, 4);
-            lose_slices(&mut club, seed);
             lose_words(&mut club, seed, |name| ["vote", "reduced"].contains(&name));
-            together(&mut club);
+            loses(club, seed);
         }
     }
+    for exchange in TWICE {
+        for seed in seeds(200) {
+            let mut club = Club::passing_twice(exchange, 5, 4);
+            lose_words(&mut club, seed, |name| name == "vote");
+            loses(club, seed);
+        }
+    }
+    for seed in seeds(40) {
+        loses(Club::scheduled(5, measured(5, 4), 6), seed);
+    }
+}
+
+/// Slices are lost, too, by this seed.
+fn loses(mut club: Club, seed: u64) {
+    lose_slices(&mut club, seed);
+    together(&mut club);
 }
 
 /// What a member does when it dies.
@@ -385,13 +394,10 @@ fn a_death_at_any_message_between_sites_leaves_survivors_with_the_same_bits() {
 
 /// A schedule that begins with trees for `n` members of which the second has a slow line, and is found again.
 fn measured(n: u8, every: u16) -> Schedule {
-    let slow = |i, j| if i == 1 || j == 1 { 5 } else { 100 };
-    let rows = (0..n).map(|i| (0..n).map(|j| slow(i, j)).collect());
-    let table = LinkTable::new(rows.collect()).expect("a square table");
     Schedule::Measured(LinkPlan {
         every,
         latency_micros: 0,
-        start: LinkCodes::of(&table),
+        start: LinkCodes::of(&second_is_slow(n)),
     })
 }
 
@@ -445,29 +451,18 @@ fn a_death_at_any_message_along_measured_links_leaves_survivors_with_the_same_bi
     }
 }
 
-#[test]
-fn whatever_is_lost_along_measured_links_survivors_hold_the_same_bits() {
-    for seed in seeds(40) {
-        let mut club = Club::scheduled(5, measured(5, 4), 6);
-        lose_slices(&mut club, seed);
-        together(&mut club);
-    }
-}
-
 /// A member dies at this moment, and the others decide the round and the next one.
-fn all_decide(club: &mut Club, (victim, kind, moment): (u8, Kind, Moment), what: &str) {
-    let members = club.members.len();
-    arm(club, &[(Some(peer(victim)), kind, moment)]);
-    together(club);
-    agreed(club, what);
-    let lives = club.members.len();
-    assert!(lives + 1 >= members, "{what}");
-    assert_eq!(club.decided(1).len(), lives, "{what}");
+fn all_decide(club: &mut Club, death: (u8, Kind, Moment), what: &str) {
+    let lives = dies_and_round_one_is_decided(club, death, what);
     assert_eq!(club.decided(2).len(), lives, "{what}");
 }
 
-/// A member dies at this moment, and the others decide both fragments.
-fn one_death(club: &mut Club, (victim, kind, moment): (u8, Kind, Moment), what: &str) {
+/// A member dies at this moment, and the others decide that round. Gives how many live.
+fn dies_and_round_one_is_decided(
+    club: &mut Club,
+    (victim, kind, moment): (u8, Kind, Moment),
+    what: &str,
+) -> usize {
     let members = club.members.len();
     arm(club, &[(Some(peer(victim)), kind, moment)]);
     together(club);
@@ -475,12 +470,18 @@ fn one_death(club: &mut Club, (victim, kind, moment): (u8, Kind, Moment), what: 
     let lives = club.members.len();
     assert!(lives + 1 >= members, "{what}");
     assert_eq!(club.decided(1).len(), lives, "{what}");
+    lives
+}
+
+/// A member dies at this moment, and the others decide both fragments.
+fn one_death(club: &mut Club, death: (u8, Kind, Moment), what: &str) {
+    let lives = dies_and_round_one_is_decided(club, death, what);
     // Where a member dies in the middle of its vote, one that waits for its turn may get what it lacks of the
     // round only after a deadline. Then it takes over the next round's result from the others.
     let events = club.members.values().flat_map(|m| &m.events);
     let replayed = |event: &&Event| matches!(event, Event::Replayed { round, .. } if round.0 == 2);
     let replayed = events.filter(replayed).count();
-    let late = (kind, moment) == (Kind::Vote, Moment::During);
+    let late = (death.1, death.2) == (Kind::Vote, Moment::During);
     assert!(replayed <= usize::from(late), "{what}: {replayed}");
     assert_eq!(club.decided(2).len() + replayed, lives, "{what}");
 }
@@ -548,11 +549,7 @@ fn one_that_stalls_for_ever_costs_one_deadline_and_is_left_out() {
                 // Deadlines are the floor here, 2 s: the schedule's, two for a ballot that the
                 // silent one should coordinate, a question to it, and those of the next group.
                 assert!(took < Duration::from_secs(16), "{what}");
-                for round in 6..8 {
-                    let decided = club.decided(round);
-                    let same = decided.iter().all(|d| d.1 == decided[0].1);
-                    assert!(same && decided.len() + 1 >= usize::from(n), "{what}");
-                }
+                decide_without(&club, usize::from(n) - 1, &what);
             }
         }
     }
@@ -560,22 +557,41 @@ fn one_that_stalls_for_ever_costs_one_deadline_and_is_left_out() {
 
 #[test]
 fn a_member_that_answers_but_contributes_nothing_is_left_out() {
-    for schedule in schedules() {
-        for victim in 1..=5 {
-            let mut club = Club::scheduled(5, schedule, 8);
-            let idle = peer(victim);
-            club.fate = Box::new(move |from, _, slice| {
-                (from != idle || slice.round.0 < 6).then_some(PushOutcome::Delivered)
-            });
-            others_finish(&mut club, idle);
-            for round in 6..8 {
-                let decided = club.decided(round);
-                let same = decided.iter().all(|d| d.1 == decided[0].1);
-                let what = format!("{schedule:?} {victim} {round}: {decided:?}");
-                assert!(same && decided.len() >= 4, "{what}");
-                assert_eq!(club.voided(round), 0, "{what}");
-            }
+    let is_late = |slice: &SliceId| slice.round.0 >= 6;
+    for victim in 1..=5 {
+        for schedule in schedules() {
+            let club = Club::scheduled(5, schedule, 8);
+            idles(club, victim, is_late, &format!("{schedule:?} {victim}"));
         }
+        for exchange in TWICE {
+            // It never answers a basis.
+            let answer = move |slice: &SliceId| is_late(slice) && slice.part == Part::Second;
+            let club = Club::passing_twice(exchange, 5, 8);
+            idles(club, victim, answer, &format!("{exchange:?} {victim}"));
+        }
+    }
+}
+
+/// A member pushes none of these slices: the others decide without it.
+fn idles(mut club: Club, victim: u8, withheld: impl Fn(&SliceId) -> bool + 'static, what: &str) {
+    let idle = peer(victim);
+    club.fate = Box::new(move |from, _, slice| {
+        (from != idle || !withheld(slice)).then_some(PushOutcome::Delivered)
+    });
+    others_finish(&mut club, idle);
+    decide_without(&club, 4, what);
+    assert_eq!([6, 7].map(|round| club.voided(round)), [0; 2], "{what}");
+}
+
+/// At least this number of members decided the last two of eight rounds, and all the same.
+fn decide_without(club: &Club, least: usize, what: &str) {
+    for round in 6..8 {
+        let decided = club.decided(round);
+        let same = decided.iter().all(|d| d.1 == decided[0].1);
+        assert!(
+            same && decided.len() >= least,
+            "{what} {round}: {decided:?}"
+        );
     }
 }
 
@@ -633,30 +649,15 @@ fn announcements_and_slices_outside_the_schedule_are_refused() {
         group: GroupTag::of(Round(1), &ids),
         body: FragmentMessage::Reduced { shard, version },
     };
+    let (mut of_no_one, mut second) = (version, version);
+    of_no_one.contributors = Members::NONE;
+    second.attempt = murmurate_protocol::Attempt(1);
     let lies = [
         (3, word(1, version)),
         (2, word(0, version)),
         (2, word(9, version)),
-        (
-            2,
-            word(
-                1,
-                ShardVersion {
-                    contributors: Members::NONE,
-                    ..version
-                },
-            ),
-        ),
-        (
-            2,
-            word(
-                1,
-                ShardVersion {
-                    attempt: murmurate_protocol::Attempt(1),
-                    ..version
-                },
-            ),
-        ),
+        (2, word(1, of_no_one)),
+        (2, word(1, second)),
     ];
     for (from, message) in lies {
         let input = murmurate_protocol::Input::Received {
@@ -675,8 +676,8 @@ fn a_fragment_shorter_than_its_shards_goes_directly_and_others_beside_it_do_not(
     (plan.schedule, plan.rounds) = (Schedule::Ring, 3);
     plan.fragments[1].len = 700;
     let mut club = Club::of(12, &plan, |_| Digest::of(b"anchor"));
-    club.run_until(600, finished);
-    assert!(finished(&club));
+    club.run_until(600, Club::has_finished);
+    assert!(club.has_finished());
     let partial = |fragment: u16| {
         let of = |s: &&(PeerId, SliceId, u64)| s.1.fragment == FragmentId(fragment);
         let partial = |s: &(PeerId, SliceId, u64)| s.1.part == Part::Partial;
@@ -695,12 +696,7 @@ fn a_fragment_shorter_than_its_shards_goes_directly_and_others_beside_it_do_not(
 fn a_peer_that_returns_after_the_last_round_evaluates_the_state_it_took_over() {
     let mut club = Club::scheduled(3, Schedule::Butterfly, 8);
     let (id, deaf) = (peer(2), Rc::new(Cell::new(false)));
-    let unheard = deaf.clone();
-    club.hears = Box::new(move |from, to, _| !unheard.get() || (from != id && to != id));
-    let silent = deaf.clone();
-    club.fate = Box::new(move |from, to, _| {
-        (!silent.get() || (from != id && to != id)).then_some(PushOutcome::Delivered)
-    });
+    club.isolate(id, &deaf);
     club.run_to(3);
     deaf.set(true);
     others_finish(&mut club, id);
@@ -736,14 +732,9 @@ fn two_passes_push_twice_as_much_as_one() {
             let owners = exchange.owners().map_or(n, |owners| n.min(owners as u8));
             let pushes: u64 = club.sent(1).values().map(|(pushes, _)| pushes).sum();
             assert_eq!(pushes, 4 * u64::from(owners) * u64::from(n - 1));
-            let decided = club.decided(1);
-            assert_eq!(decided.len(), usize::from(n));
-            let whole = |d: &(u8, Vec<Vec<PeerId>>)| {
-                d.0 == 0 && d.1.iter().all(|set| set.len() == usize::from(n))
-            };
-            assert!(decided.iter().all(whole), "{exchange:?} {n}: {decided:?}");
+            club.assert_whole(1, &format!("{exchange:?} {n}"));
+            club.assert_rules();
             for member in club.members.values() {
-                assert!(member.broken.is_empty(), "{:?}", member.broken);
                 let left = |s: &&SliceId| s.part != Part::Aggregate && s.round.0 == 0;
                 assert_eq!(member.store.keys().find(left), None, "{exchange:?}");
             }
@@ -796,40 +787,6 @@ fn a_second_death_while_a_successor_begins_again_does_no_harm() {
                     let what = format!("{exchange:?} {kind:?} {then:?} {moment:?} {victim}");
                     agreed(&club, &what);
                 }
-            }
-        }
-    }
-}
-
-#[test]
-fn whatever_is_lost_of_two_passes_survivors_hold_the_same_bits() {
-    for exchange in TWICE {
-        for seed in seeds(200) {
-            let mut club = Club::passing_twice(exchange, 5, 4);
-            lose_slices(&mut club, seed);
-            lose_words(&mut club, seed, |name| name == "vote");
-            together(&mut club);
-        }
-    }
-}
-
-#[test]
-fn one_that_never_answers_a_basis_is_left_out() {
-    for exchange in TWICE {
-        for victim in 1..=5 {
-            let mut club = Club::passing_twice(exchange, 5, 8);
-            let idle = peer(victim);
-            club.fate = Box::new(move |from, _, slice| {
-                let silent = from == idle && slice.round.0 >= 6 && slice.part == Part::Second;
-                (!silent).then_some(PushOutcome::Delivered)
-            });
-            others_finish(&mut club, idle);
-            for round in 6..8 {
-                let decided = club.decided(round);
-                let same = decided.iter().all(|d| d.1 == decided[0].1);
-                let what = format!("{exchange:?} {victim} {round}: {decided:?}");
-                assert!(same && decided.len() >= 4, "{what}");
-                assert_eq!(club.voided(round), 0, "{what}");
             }
         }
     }

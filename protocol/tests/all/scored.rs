@@ -2,11 +2,11 @@
 //! can do, and what is decided when a member dies at any message.
 
 use crate::common::club::{Club, lose_slices, lose_words};
-use crate::common::{peer, plan};
+use crate::common::{peer, peers, plan};
 use crate::seeds::seeds;
 use core::time::Duration;
 use murmurate_protocol::{
-    Digest, ExchangeKind, Part, PeerId, Phase, PushOutcome, Ratings, Round, Scoring, SliceId,
+    Digest, ExchangeKind, Part, PeerId, PushOutcome, Ratings, Round, Scoring, SliceId,
 };
 use std::cell::Cell;
 use std::rc::Rc;
@@ -28,16 +28,11 @@ fn club(count: u8, scoring: Scoring) -> Club {
     Club::of(count, &plan, |_| Digest::of(b"anchor"))
 }
 
-fn members(ids: impl IntoIterator<Item = u8>) -> Vec<PeerId> {
-    ids.into_iter().map(peer).collect()
-}
-
 /// Runs until all members have finished, and checks that they hold the same bits and ratings.
 fn agreed(club: &mut Club, what: &str) -> Ratings {
     let finished = |club: &Club| {
-        let done = |m: &crate::common::club::Member| m.peer.phase() == Phase::Finished;
         let first = club.members.values().next().expect("members").anchor;
-        club.members.values().all(|m| done(m) && m.anchor == first)
+        club.has_finished() && club.members.values().all(|m| m.anchor == first)
     };
     club.run_until(900, finished);
     let state = |m: &crate::common::club::Member| (m.peer.round(), m.peer.phase(), m.anchor);
@@ -61,11 +56,11 @@ fn a_contribution_that_the_others_find_harmful_is_not_merged_and_its_peer_loses_
         let decided = club.decided(round);
         assert_eq!(
             decided,
-            vec![(0, vec![members([1, 2, 4])]); 4],
+            vec![(0, vec![peers([1, 2, 4])]); 4],
             "round {round}"
         );
     }
-    assert!(club.members.values().all(|m| m.broken.is_empty()));
+    club.assert_rules();
     let after = |score: f64| score * (1.0 - 0.9f64.powi(ROUNDS as i32));
     assert!(
         (ratings.of(peer(3)) - after(-0.5)).abs() < 1e-5,
@@ -100,11 +95,7 @@ fn the_best_by_rating_are_merged_where_the_number_is_limited() {
     agreed(&mut club, "top");
     for round in 0..8 {
         let decided = club.decided(round);
-        assert_eq!(
-            decided,
-            vec![(0, vec![members([2, 4])]); 5],
-            "round {round}"
-        );
+        assert_eq!(decided, vec![(0, vec![peers([2, 4])]); 5], "round {round}");
     }
 }
 
@@ -123,7 +114,7 @@ fn fewer_than_half_of_liars_bring_in_nothing_harmful_and_leave_out_nothing_usefu
     let ratings = agreed(&mut club, "liars");
     for round in 0..ROUNDS {
         let decided = club.decided(round);
-        assert_eq!(decided, vec![(0, vec![members(1..=5)]); 7], "round {round}");
+        assert_eq!(decided, vec![(0, vec![peers(1..=5)]); 7], "round {round}");
     }
     assert!(ratings.of(peer(1)) > 0.0 && ratings.of(peer(6)) < 0.0);
     assert!(
@@ -147,7 +138,7 @@ fn a_round_in_which_everything_is_harmful_moves_no_anchor_and_rates_no_one() {
     let last = ROUNDS - 1;
     assert_eq!((club.decided(last).len(), club.voided(last)), (0, 3));
     assert_ne!(club.anchor(), before);
-    assert_eq!(club.decided(last - 1), vec![(0, vec![members(1..=3)]); 3]);
+    assert_eq!(club.decided(last - 1), vec![(0, vec![peers(1..=3)]); 3]);
     let rated = 0.5 * (1.0 - 0.9f64.powi(last as i32));
     assert!((ratings.of(peer(2)) - rated).abs() < 1e-5, "{ratings:?}");
 }
@@ -159,7 +150,7 @@ fn a_contribution_that_does_not_decode_has_the_worst_score_and_its_sender_is_cut
     club.bad = Some(peer(3));
     club.run_to(3);
     let last = club.decided(1);
-    assert_eq!(last, vec![(0, vec![members([1, 2, 4])]); 4], "{last:?}");
+    assert_eq!(last, vec![(0, vec![peers([1, 2, 4])]); 4], "{last:?}");
     let view = club.members[&peer(1)].peer.view();
     assert!(view.get(peer(3)).is_some_and(|r| r.score > 0));
 }
@@ -180,7 +171,7 @@ fn scores_that_no_member_gets_are_left_out_and_the_contribution_stays() {
         "one deadline and a ballot"
     );
     let decided = club.decided(1);
-    let others = decided.iter().filter(|d| d.1 == [members(1..=5)]);
+    let others = decided.iter().filter(|d| d.1 == [peers(1..=5)]);
     assert!(others.count() >= 4, "{decided:?}");
 }
 

@@ -2,11 +2,11 @@
 //! the state of those who trained together.
 
 use crate::common::one::{One, asked_for_a_state, trains};
-use crate::common::{config, peer, plan};
-use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster, Offer, TransferMessage};
+use crate::common::{config, peer, plan, snapshot};
+use murmurate_protocol::wire::{MembershipMessage, Message, Muster, Offer, TransferMessage};
 use murmurate_protocol::{
-    Base, Branch, Contribution, Digest, Done, Event, ExchangeKind, FetchId, Input, KeptSplit,
-    Order, Output, Plan, Round, SNAPSHOT_VERSION, Snapshot, StateId,
+    Base, Branch, Contribution, Digest, Done, Event, ExchangeKind, KeptSplit, Order, Plan, Round,
+    Snapshot, StateId,
 };
 
 /// The round that opened with the last state that all four had.
@@ -63,17 +63,8 @@ fn restarted(merges: bool, held: Base, branch: Branch, missing: &[u8]) -> One {
         missing: missing.iter().map(|id| peer(*id)).collect(),
         heaviest: 10.0,
     };
-    let snapshot = Snapshot {
-        version: SNAPSHOT_VERSION,
-        plan: plan.hash(),
-        round: held.round,
-        weights: vec![1.0; plan.fragments.len()],
-        ahead: None,
-        roll: Vec::new(),
-        ledger: Vec::new(),
-        split: Some(Box::new(split)),
-        seats: Vec::new(),
-    };
+    let mut snapshot = snapshot(&plan, held.round);
+    snapshot.split = Some(Box::new(split));
     // As a daemon reads it from its file.
     let snapshot = Snapshot::from_bytes(&snapshot.to_bytes()).expect("a snapshot");
     One::again(settings, plan, (snapshot, held.anchor), Vec::new())
@@ -81,25 +72,19 @@ fn restarted(merges: bool, held: Base, branch: Branch, missing: &[u8]) -> One {
 
 /// Another member that waits with a state, and what it says of its branch.
 fn rests(one: &mut One, id: u8, state: Base, branch: Option<Branch>) {
-    let hello = Hello {
-        round: state.round,
-        anchor: state.anchor,
-        ready: false,
-        muster: Muster::Met,
-        branch: branch.map(Box::new),
-        ..one.hello()
-    };
-    one.feed(Input::LinkUp(peer(id)));
-    one.hear(peer(id), MembershipMessage::Hello(hello));
+    one.meet_as(peer(id), |hello| {
+        (hello.round, hello.anchor) = (state.round, state.anchor);
+        (hello.ready, hello.muster) = (false, Muster::Met);
+        hello.branch = branch.map(Box::new);
+    });
 }
 
 /// What it says of its branch in its greeting to another one.
 fn told(one: &One, id: u8) -> Option<Branch> {
-    let told = one.outputs.iter().find_map(|output| match output {
-        Output::Send {
-            to,
-            message: Message::Membership(MembershipMessage::Hello(hello)),
-        } if *to == peer(id) => Some(hello.branch.as_deref().copied()),
+    let told = one.said().find_map(|(to, message)| match message {
+        Message::Membership(MembershipMessage::Hello(hello)) if to == peer(id) => {
+            Some(hello.branch.as_deref().copied())
+        }
         _ => None,
     });
     told.expect("it greets everyone")
@@ -113,8 +98,8 @@ fn those_who_trained_together_keep_their_state_until_the_sides_are_merged() {
     rests(&mut one, 2, three(), None);
     assert_eq!(asked_for_a_state(&one), []);
     assert_eq!(trains(&one), Some(Round(THREE)));
-    let met = |output: &Output| matches!(output, Output::Emit(Event::BranchesMet { .. }));
-    assert!(one.outputs.iter().any(met), "it is said");
+    let met = |event: &Event| matches!(event, Event::BranchesMet { .. });
+    assert!(one.events().any(met), "it is said");
     assert_eq!(told(&one, 3), Some(branch(3, 231.0)));
     assert_eq!(
         told(&one, 1),
@@ -159,29 +144,17 @@ fn where_sides_are_not_merged_the_lighter_one_takes_over_the_other_state_and_sav
     };
     for id in 1..4 {
         let anchor = three().anchor;
-        one.hear(
-            peer(id),
-            TransferMessage::StateOffer(Offer { state, anchor }),
-        );
+        let offer = TransferMessage::StateOffer(Offer { state, anchor });
+        one.hear(peer(id), offer);
     }
-    one.feed(Input::Fetched {
-        what: FetchId::State(state),
-        meta: None,
-        digest: None,
-    });
+    one.fetched(state);
     one.work(|order| {
         matches!(order, Order::Save { round, branch: true, .. } if round.0 == ALONE)
             .then_some(Done::Saved)
     });
-    one.work(|order| {
-        let loaded = Done::Loaded {
-            digests: vec![three().anchor],
-            note: Vec::new(),
-        };
-        matches!(order, Order::Load { .. }).then_some(loaded)
-    });
-    let saved = |output: &Output| matches!(output, Output::Emit(Event::BranchSaved { round, weight }) if round.0 == ALONE && *weight == 200.0);
-    assert!(one.outputs.iter().any(saved), "{:?}", one.outputs);
+    one.loads(three().anchor);
+    let saved = |event: &Event| matches!(event, Event::BranchSaved { round, weight } if round.0 == ALONE && *weight == 200.0);
+    assert!(one.events().any(saved), "{:?}", one.outputs);
     assert_eq!(trains(&one), Some(Round(THREE)));
 }
 

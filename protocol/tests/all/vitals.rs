@@ -1,5 +1,6 @@
 //! Vitals: the bytes of every message, their bounds, and what is refused.
 
+use crate::common::{hex, peer};
 use murmurate_protocol::limits::{
     VITALS_AT_ONCE_MAX, VITALS_BYTES_MAX, VITALS_MESSAGE_BYTES_MAX, VITALS_NAME_BYTES_MAX,
     VITALS_PEERS_MAX, VITALS_VERSION_BYTES_MAX, VITALS_WAITING_MAX,
@@ -13,10 +14,6 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use std::path::PathBuf;
-
-fn peer(id: u8) -> PeerId {
-    PeerId::from_bytes([id; 32])
-}
 
 fn name(text: &str) -> DaemonName {
     DaemonName::new(text).expect("a name")
@@ -91,14 +88,6 @@ fn messages() -> Vec<(&'static str, VitalsMessage)> {
         ("known", VitalsMessage::Known(vec![known])),
         ("wanted", VitalsMessage::Wanted(vec![known.peer])),
     ]
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let lines = bytes.chunks(32).map(|line| {
-        let digits: String = line.iter().map(|byte| format!("{byte:02x}")).collect();
-        digits + "\n"
-    });
-    lines.collect()
 }
 
 /// A difference is a change of the wire: give the protocol another number, then rewrite the files with

@@ -8,6 +8,7 @@
     reason = "tests read settings of their own, and list one case after the other"
 )]
 
+use crate::common::{hex, peer, slice};
 use murmurate_protocol::wire::{
     AgreedMessage, Alive, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage,
     FragmentMessage, GridMessage, Head, Held, Hello, Member, MembershipMessage, MergeSide, Message,
@@ -19,17 +20,13 @@ use murmurate_protocol::wire::{
 };
 use murmurate_protocol::{
     AgreedLinks, Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag,
-    LayoutHash, Locality, Loss, Members, Part, PeerId, PlanHash, RateClass, Roll, RollChange,
-    RollName, RollSeat, Round, RunId, Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag,
-    Taken, TallyEntry, Time,
+    LayoutHash, Locality, Loss, Members, Part, PlanHash, RateClass, Roll, RollChange, RollName,
+    RollSeat, Round, RunId, Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag, Taken,
+    TallyEntry, Time,
 };
-use std::fmt::Write as _;
+
 use std::ops::Range;
 use std::path::PathBuf;
-
-fn peer(id: u8) -> PeerId {
-    PeerId::from_bytes([id; 32])
-}
 
 fn version(owner: u8) -> ShardVersion {
     ShardVersion {
@@ -48,7 +45,6 @@ fn taken() -> Taken {
     }
 }
 
-/// All members are at the site of the first, and only that one says how fast its line is.
 /// Links of this number of members, in force since the round.
 fn linked(members: usize) -> AgreedLinks {
     let code = |at: usize| match at / members == at % members {
@@ -61,6 +57,7 @@ fn linked(members: usize) -> AgreedLinks {
     }
 }
 
+/// All members are at the site of the first, and only that one says how fast its line is.
 fn placed(index: usize) -> Whereabouts {
     Whereabouts {
         site: 0,
@@ -559,12 +556,10 @@ fn tags() -> Vec<Tag> {
 
 fn values() -> Vec<(String, Vec<u8>)> {
     let slice = SliceId {
-        round: Round(7),
         fragment: FragmentId(1),
         shard: 2,
-        part: Part::Aggregate,
-        origin: peer(9),
         attempt: murmurate_protocol::Attempt(1),
+        ..slice(7, Part::Aggregate, 9)
     };
     let header = |tag: Tag| {
         let meta = SliceMeta {
@@ -622,17 +617,6 @@ fn values() -> Vec<(String, Vec<u8>)> {
         values.push((name.to_owned(), encode_value(&Member { peer, said })));
     }
     values
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for line in bytes.chunks(32) {
-        for byte in line {
-            let _ = write!(text, "{byte:02x}");
-        }
-        text.push('\n');
-    }
-    text
 }
 
 /// A version that this build speaks.

@@ -1,15 +1,15 @@
 //! What one peer says does not move another to a state or a decision where members may lie: a state needs
 //! others that vouch for it, a decision its proof.
 
-use crate::common::one::{One, honest};
+use crate::common::one::{One, honest, trains};
 use crate::common::{config, peer, plan};
 use murmurate_protocol::wire::{
-    FormingMessage, FragmentMessage, Hello, Member, MembershipMessage, Message, Offer, Scoped,
-    Seated, ShardVersion, SignedGroup, SignedMessage, TransferMessage, value_of,
+    FormingMessage, FragmentMessage, Member, Message, Offer, Scoped, Seated, ShardVersion,
+    SignedGroup, SignedMessage, TransferMessage, value_of,
 };
 use murmurate_protocol::{
-    Attempt, Digest, Done, ExchangeKind, FetchId, FragmentId, GroupTag, Input, Members, Order,
-    Output, PeerId, Round, Signature, StateId,
+    Attempt, Digest, ExchangeKind, FetchId, FragmentId, GroupTag, Input, Members, PeerId, Round,
+    Signature, StateId,
 };
 
 /// A peer among three others, one of which may lie.
@@ -32,30 +32,11 @@ fn training(liars: u16) -> One {
 }
 
 fn asked(one: &One, wanted: impl Fn(&TransferMessage) -> bool) -> Vec<PeerId> {
-    let to = |o: &Output| match o {
-        Output::Send {
-            to,
-            message: Message::Transfer(message),
-        } if wanted(message) => Some(*to),
-        _ => None,
-    };
-    one.outputs.iter().filter_map(to).collect()
+    one.told(|said| matches!(said, Message::Transfer(message) if wanted(message)))
 }
 
 fn for_a_state(one: &One) -> Vec<PeerId> {
     asked(one, |m| matches!(m, TransferMessage::StateAsk { .. }))
-}
-
-fn for_history(one: &One) -> Vec<PeerId> {
-    asked(one, |m| matches!(m, TransferMessage::HistoryAsk { .. }))
-}
-
-fn fetched(one: &One) -> Vec<(FetchId, Vec<PeerId>)> {
-    let fetch = |o: &Output| match o {
-        Output::Fetch { what, from, .. } => Some((*what, from.clone())),
-        _ => None,
-    };
-    one.outputs.iter().filter_map(fetch).collect()
 }
 
 fn behind(resync: bool) -> FormingMessage {
@@ -84,20 +65,20 @@ fn one_that_lies_cannot_make_a_straggler_take_over_a_state() {
         for_a_state(&one).is_empty(),
         "it replays, and keeps its state"
     );
-    assert_eq!(for_history(&one), [peer(2)], "a decision carries its proof");
+    assert_eq!(
+        one.asked_for_history(),
+        [peer(2)],
+        "a decision carries its proof"
+    );
 }
 
 /// A newcomer that joins peers which are in round 5.
 fn newcomer(liars: u16) -> One {
     let mut one = among_four(liars, true);
     for id in 1..4 {
-        let hello = Hello {
-            round: Round(5),
-            anchor: Digest::of(b"theirs"),
-            ..one.hello()
-        };
-        one.feed(Input::LinkUp(peer(id)));
-        one.hear(peer(id), MembershipMessage::Hello(hello));
+        one.meet_as(peer(id), |hello| {
+            (hello.round, hello.anchor) = (Round(5), Digest::of(b"theirs"));
+        });
         // With the first of them it cannot know what the others will say.
         let waits = liars > 0 && id == 1;
         assert_eq!(for_a_state(&one).is_empty(), waits);
@@ -144,17 +125,17 @@ fn offered(liars: u16, state: &[u8]) -> One {
 fn a_state_is_fetched_once_more_members_than_may_lie_vouch_for_it() {
     let trusting = offered(0, b"forged");
     let forged = FetchId::State(state(b"forged"));
-    assert_eq!(fetched(&trusting), [(forged, vec![peer(1)])]);
+    assert_eq!(trusting.fetches(), [(forged, vec![peer(1)])]);
 
     let mut one = offered(1, b"true");
     let asks = |m: &TransferMessage| matches!(m, TransferMessage::AnchorAsk { round: Round(5) });
     assert_eq!(asked(&one, asks).len(), 3);
     one.hear(peer(1), anchor(b"true"));
     one.hear(peer(1), anchor(b"true"));
-    assert!(fetched(&one).is_empty(), "one may lie");
+    assert!(one.fetches().is_empty(), "one may lie");
     one.hear(peer(2), anchor(b"true"));
     let taken = FetchId::State(state(b"true"));
-    assert_eq!(fetched(&one), [(taken, vec![peer(1)])]);
+    assert_eq!(one.fetches(), [(taken, vec![peer(1)])]);
 }
 
 #[test]
@@ -163,7 +144,7 @@ fn a_state_that_others_deny_is_not_fetched() {
     one.hear(peer(1), anchor(b"forged"));
     one.hear(peer(2), anchor(b"true"));
     one.hear(peer(3), anchor(b"true"));
-    assert!(fetched(&one).is_empty());
+    assert!(one.fetches().is_empty());
     one.outputs.clear();
     one.pass(30);
     assert!(!for_a_state(&one).is_empty(), "it asks again");
@@ -176,21 +157,9 @@ fn bytes_that_are_not_what_others_vouched_for_are_not_trained_on() {
         one.hear(peer(id), anchor(b"true"));
     }
     one.outputs.clear();
-    one.feed(Input::Fetched {
-        what: FetchId::State(state(b"true")),
-        meta: None,
-        digest: None,
-    });
-    let digests = vec![Digest::of(b"other parameters"); one.peer.plan().fragments.len()];
-    one.work(|order| match order {
-        Order::Load { .. } => Some(Done::Loaded {
-            digests: digests.clone(),
-            note: Vec::new(),
-        }),
-        _ => None,
-    });
-    let trains = |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Train { .. }));
-    assert!(!one.outputs.iter().any(trains), "{:?}", one.outputs);
+    one.fetched(state(b"true"));
+    one.loads(Digest::of(b"other parameters"));
+    assert_eq!(trains(&one), None, "{:?}", one.outputs);
     one.pass(30);
     assert!(!for_a_state(&one).is_empty());
 }
@@ -260,31 +229,31 @@ fn straggler(liars: u16) -> One {
 #[test]
 fn a_decision_is_replayed_from_one_member_with_its_proof_and_never_without() {
     let mut trusting = straggler(0);
-    assert_eq!(for_history(&trusting), [peer(1)]);
+    assert_eq!(trusting.asked_for_history(), [peer(1)]);
     trusting.hear(peer(1), decided(b"forged"));
-    assert_eq!(fetched(&trusting).len(), 3, "one is believed");
+    assert_eq!(trusting.fetches().len(), 3, "one is believed");
 
-    let donor = for_history(&straggler(1))[0];
+    let donor = straggler(1).asked_for_history()[0];
     let mut one = straggler(1);
     one.hear(donor, decided(b"forged"));
-    assert!(fetched(&one).is_empty(), "no proof");
+    assert!(one.fetches().is_empty(), "no proof");
     for (signers, locked) in [(1, true), (2, true), (2, false)] {
         let mut one = straggler(1);
         let few = proven(&one, signers, locked);
         one.hear(donor, few);
-        assert!(fetched(&one).is_empty(), "{signers} of 4");
+        assert!(one.fetches().is_empty(), "{signers} of 4");
     }
     let mut one = straggler(1);
     let proven = proven(&one, 3, true);
     one.hear(donor, proven);
-    assert_eq!(fetched(&one).len(), 3);
+    assert_eq!(one.fetches().len(), 3);
 }
 
 #[test]
 fn a_donor_whose_bytes_are_wrong_is_not_asked_again_at_once() {
     let mut one = straggler(0);
     one.hear(peer(1), decided(b"true"));
-    let slices = fetched(&one);
+    let slices = one.fetches();
     one.outputs.clear();
     one.feed(Input::Fetched {
         what: slices[0].0,

@@ -1,7 +1,7 @@
 //! Swarms in cells: means of parameters over small groups that each round deals along another axis.
 
-use crate::common::crash_at;
-use murmurate_sim::{Report, RunOptions, Scenario, TrainerRequest, run_scenario};
+use crate::common::{churn, crash_at, intact, joins_at, joins_in, run_with};
+use murmurate_sim::{Report, TrainerRequest};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::toy::ToyTask;
 
@@ -67,8 +67,7 @@ fn distances(peers: usize, cell: usize, rounds: u64, more: &str) -> Vec<f64> {
     let still = "[strategy.inner]\nlr = 1e-30\n";
     let text = text(peers, cell, rounds, DRAWN, &format!("{more}\n{still}"));
     let text = text.replace("evaluate_every = 1000", "evaluate_every = 1");
-    let scenario = Scenario::from_toml(&text, "test", "test").unwrap();
-    let report = run_scenario(&scenario, &drawn, RunOptions::default()).unwrap();
+    let report = run_with(&text, None, &drawn);
     assert_eq!(report.counters.voided, 0, "{report}");
     let samples = report
         .samples
@@ -142,29 +141,25 @@ fn a_peer_sends_less_than_two_models_in_a_round() {
 
 #[test]
 fn machines_that_die_and_come_back_and_lost_messages_stop_no_other() {
-    let churn = "[[fault]]\nkind = \"random-crashes\"\nmean_s = 3.0\nuntil_s = 20.0\n\
-                 restart_after_s = 5.0\ndown_max = 6\n";
-    let text = text(64, 8, 40, TIMING, churn)
+    let text = text(64, 8, 40, TIMING, &churn(3.0, 20.0, 5.0, 6))
         .replace("step_ms = 5.0", "step_ms = 50.0")
         .replace("latency_ms = 5.0", "latency_ms = 5.0\nloss = 0.01");
     let report = run(&text);
     let counters = &report.counters;
     println!("{report}");
     assert!(counters.faults.len() >= 3, "{report}");
-    assert_eq!(report.live, 64, "{report}");
-    assert_eq!(counters.rule_breaks, 0, "{report}");
+    intact(&report, 64);
     let voided = counters.voided as f64 / counters.rounds_ended as f64;
     assert!(voided < 0.02, "{voided} of the rounds: {report}");
 }
 
 #[test]
 fn a_newcomer_gets_a_place_and_contributes() {
-    let joins = "[[fault]]\nkind = \"join\"\npeer = 16\nround = 3\n";
-    let text = text(17, 4, 60, QUADRATIC, joins).replace("step_ms = 5.0", "step_ms = 20.0");
+    let text =
+        text(17, 4, 60, QUADRATIC, &joins_in(16, 3)).replace("step_ms = 5.0", "step_ms = 20.0");
     let report = run(&text);
     println!("{report}");
-    assert_eq!(report.live, 17, "{report}");
-    assert_eq!(report.counters.rule_breaks, 0, "{report}");
+    intact(&report, 17);
     let groups = &report.counters.places;
     assert_eq!(groups.len(), 17, "all were in cells: {groups:?}");
     assert!(groups.values().all(|rounds| *rounds > 20), "{groups:?}");
@@ -174,14 +169,12 @@ fn a_newcomer_gets_a_place_and_contributes() {
 /// and then a machine is alone in every second round, because 17 places do not fill cells of 4.
 #[test]
 fn a_newcomer_takes_a_place_and_the_cells_go_on() {
-    let faults = "[[fault]]\nkind = \"crash\"\npeer = 5\nat_s = 4.0\n\
-                  [[fault]]\nkind = \"join\"\npeer = 16\nat_s = 45.0\n";
-    let text = text(17, 4, 160, TIMING, faults).replace("step_ms = 5.0", "step_ms = 50.0");
+    let faults = crash_at(5, 4.0) + &joins_at(16, 45.0);
+    let text = text(17, 4, 160, TIMING, &faults).replace("step_ms = 5.0", "step_ms = 50.0");
     let mut taken = 0;
     for seed in 0..8 {
         let report = crate::common::run(&text, Some(seed));
-        assert_eq!(report.live, 16, "{report}");
-        assert_eq!(report.counters.rule_breaks, 0, "{report}");
+        intact(&report, 16);
         let voided = report.counters.voided as f64 / report.counters.rounds_ended as f64;
         assert!(voided < 0.01, "{report}");
         let mut rounds: Vec<u64> = report.counters.places.values().copied().collect();
@@ -205,8 +198,7 @@ fn a_third_of_the_machines_vanishes_at_once_and_the_others_go_on() {
     let text = text(64, 8, 30, TIMING, &faults).replace("step_ms = 5.0", "step_ms = 50.0");
     let report = run(&text);
     println!("{report}");
-    assert_eq!(report.live, 43, "{report}");
-    assert_eq!(report.counters.rule_breaks, 0, "{report}");
+    intact(&report, 43);
     // Only in the round in which they vanish can cells that had formed lose their majority.
     assert!(report.counters.voided <= 43, "{report}");
 }

@@ -1,8 +1,8 @@
 //! A parameter server whose peers proceed at their own pace, under faults. The simulator checks the
 //! invariants after every event, among them the bound of the lead. These tests check the result.
 
-use crate::common::{crash, crash_for, lies, slow, waits_are_bounded};
-use murmurate_sim::{Report, RunOptions, Scenario, SimError, ToyTasksOnly, run_scenario};
+use crate::common::{crash, crash_for, last, lies, run, slow, waits_are_bounded};
+use murmurate_sim::Report;
 
 const PEERS: usize = 6;
 const ROUNDS: u64 = 60;
@@ -26,24 +26,11 @@ fn text(preset: &str, more: &str) -> String {
     )
 }
 
-fn try_text(text: &str, seed: Option<u64>) -> Result<Report, SimError> {
-    let scenario = Scenario::from_toml(text, "center", "center").unwrap_or_else(|e| panic!("{e}"));
-    let options = RunOptions {
-        seed,
-        ..RunOptions::default()
-    };
-    run_scenario(&scenario, &ToyTasksOnly, options)
-}
-
-fn run_text(text: &str, seed: Option<u64>) -> Report {
-    try_text(text, seed).unwrap_or_else(|e| panic!("{e}\n{text}"))
-}
-
 /// Checks that `peers` machines are up at the end and that the largest loss, about 13 at first, is
 /// at most `loss`.
 fn learned(report: &Report, peers: usize, loss: f64, what: &str) {
     assert_eq!(report.live, peers, "{what}: {report}");
-    let last = report.samples.last().expect("samples");
+    let last = last(report);
     // A straggler that skips the last round is not sampled.
     assert_eq!(last.round, ROUNDS, "{what}: {report}");
     assert!(last.peers + 1 >= peers, "{what}: {report}");
@@ -54,7 +41,7 @@ fn learned(report: &Report, peers: usize, loss: f64, what: &str) {
 #[test]
 fn without_faults_all_learn_and_nothing_is_void() {
     for (preset, loss) in PRESETS {
-        let report = run_text(&text(preset, ""), None);
+        let report = run(&text(preset, ""), None);
         learned(&report, PEERS, loss, preset);
         assert_eq!(report.counters.rounds_ended, PEERS as u64 * ROUNDS);
         assert_eq!(report.counters.voided, 0, "{preset}: {report}");
@@ -66,7 +53,7 @@ fn loss_and_jitter_cost_time() {
     for (preset, loss) in PRESETS {
         for seed in 0..2 {
             let network = "jitter_ms = 15.0\nloss = 0.03";
-            let report = run_text(&text(preset, network), Some(seed));
+            let report = run(&text(preset, network), Some(seed));
             learned(&report, PEERS, 2.0 * loss, preset);
         }
     }
@@ -87,7 +74,7 @@ fn after_a_death_at_any_moment_a_successor_continues_the_shards() {
             // The owners are among them.
             for victim in 0..PEERS {
                 let fault = crash(victim, 30, phase, delay);
-                let report = run_text(&text(preset, &fault), None);
+                let report = run(&text(preset, &fault), None);
                 learned(&report, PEERS - 1, 1.0, &format!("{preset} {fault}"));
             }
         }
@@ -99,7 +86,7 @@ fn an_owner_that_comes_back_takes_the_newest_copy_over() {
     for (preset, loss) in PRESETS {
         for victim in 0..PEERS {
             let fault = crash_for(victim, 20, "exchange", 0.01, 1.0);
-            let report = run_text(&text(preset, &fault), None);
+            let report = run(&text(preset, &fault), None);
             learned(&report, PEERS, 3.0 * loss, &format!("{preset} {fault}"));
         }
     }
@@ -110,12 +97,12 @@ fn one_that_stalls_is_not_waited_for_longer_than_a_deadline() {
     for preset in ["asp", "ssp"] {
         for victim in 0..PEERS {
             let fault = slow(victim, 1.0, 10000.0, 8.0);
-            let report = run_text(&text(preset, &fault), None);
+            let report = run(&text(preset, &fault), None);
             // An owner that fell behind keeps its old center until a peer pushes to it again, and
             // here the others have ended.
             learned(&report, PEERS, 4.0, &format!("{preset} {fault}"));
             // Only this owner may be worse: the others must reach the loss without it.
-            let last = report.samples.last().expect("samples");
+            let last = last(&report);
             let (peers, worst) = (last.peers as f64, last.loss_max.unwrap_or(f64::NAN));
             let others = (last.loss.unwrap_or(f64::NAN) * peers - worst) / (peers - 1.0);
             assert!(others < 1.0, "{preset} {fault}: {others} {report}");
@@ -132,7 +119,7 @@ fn nonsense_moves_nothing() {
         for lie in ["garbage", "truncated"] {
             for victim in 0..3 {
                 let fault = lies(victim, 1.0, 0.06, lie);
-                let report = run_text(&text(preset, &fault), None);
+                let report = run(&text(preset, &fault), None);
                 assert!(report.counters.lies > 0, "{report}");
                 learned(&report, PEERS, 1.0, &format!("{preset} {fault}"));
             }
@@ -143,7 +130,7 @@ fn nonsense_moves_nothing() {
 /// A swarm of which one peer is four times slower.
 fn uneven(preset: &str, more: &str) -> Report {
     let speeds = "[compute]\nstep_ms = 100.0\nspeeds = [1.0, 1.0, 1.0, 1.0, 1.0, 0.25]\n";
-    run_text(&text(preset, &format!("{speeds}{more}")), None)
+    run(&text(preset, &format!("{speeds}{more}")), None)
 }
 
 #[test]
@@ -166,7 +153,7 @@ fn bursts(mode: &str) -> f64 {
     let stall = |(peer, at_s)| slow(peer, at_s, 20.0, 0.5);
     let stalls: String = [(0, 1.0), (3, 3.0), (5, 5.0)].map(stall).concat();
     let point = format!("[strategy.synchronization]\n{mode}\n[compute]\nstep_ms = 100.0\n{stalls}");
-    let report = run_text(&text("ssp", &point), None);
+    let report = run(&text("ssp", &point), None);
     learned(&report, PEERS, 1.0, mode);
     assert_eq!(report.counters.rounds_ended, PEERS as u64 * ROUNDS);
     assert_eq!(report.counters.waits_expired, 0, "{report}");
@@ -189,13 +176,11 @@ fn a_lead_that_is_chosen_waits_less_in_bursts_than_its_least_and_never_passes_it
 fn with_a_chosen_lead_deaths_and_stalls_are_survived() {
     let lead = "[strategy.synchronization]\ninner_steps = 1\nmode = \"dynamic-ssp\"\nlead = 1\nlead_most = 5\n";
     for victim in 0..PEERS {
-        let crash = format!(
-            "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 30\nphase = \"exchange\"\n"
-        );
-        let report = run_text(&text("ssp", &format!("{lead}{crash}")), None);
+        let crash = crash(victim, 30, "exchange", 0.0);
+        let report = run(&text("ssp", &format!("{lead}{crash}")), None);
         learned(&report, PEERS - 1, 1.0, &crash);
         let stall = slow(victim, 1.0, 10000.0, 8.0);
-        let report = run_text(&text("ssp", &format!("{lead}{stall}")), None);
+        let report = run(&text("ssp", &format!("{lead}{stall}")), None);
         learned(&report, PEERS, 4.0, &stall);
         assert!(report.counters.waits_expired > 0, "{report}");
     }
@@ -209,7 +194,7 @@ fn traffic(owners: u64, peers: usize) -> (u64, u64) {
     let text = text("asp", &center)
         .replace(&format!("peers = {PEERS}"), &format!("peers = {peers}"))
         .replace(&format!("rounds = {ROUNDS}"), "rounds = 3");
-    let report = run_text(&text, None);
+    let report = run(&text, None);
     assert_eq!(report.counters.rounds_ended, 3 * peers as u64);
     (report.counters.pushes, report.counters.bytes_encoded)
 }

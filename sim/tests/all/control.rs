@@ -3,6 +3,7 @@
 //!
 //! `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of seeds.
 
+use crate::common::{crash_for_at, cut_off, joins_at, learned, loss_of, one_state, run, seeds};
 use murmurate_sim::Report;
 use std::collections::BTreeSet;
 
@@ -46,13 +47,6 @@ fn resume(peer: u64, at_s: f64) -> String {
     directs(peer, at_s, "change = \"resume\"")
 }
 
-fn crash(peer: u64, at_s: f64, restart_after_s: f64) -> String {
-    format!(
-        "[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = {at_s}\n\
-         restart_after_s = {restart_after_s}\n"
-    )
-}
-
 /// Virtual seconds between the ends of the rounds before this one and of this one, at the last peer.
 fn gap(report: &Report, round: u64) -> f64 {
     let at = |round| {
@@ -79,18 +73,17 @@ fn paused_in(report: &Report) -> BTreeSet<u64> {
 }
 
 fn agrees(seed: u64, report: &Report, peers: u64) {
-    assert_eq!(report.live as u64, peers, "seed {seed}: {report}");
-    assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+    one_state(report, peers as usize, &format!("seed {seed}"));
     assert_eq!(report.counters.rule_breaks, 0, "seed {seed}: {report}");
 }
 
 #[test]
 fn all_pause_before_the_same_round_and_go_on_together() {
-    for seed in crate::common::seeds(24) {
+    for seed in seeds(24) {
         let peers = peers(seed);
         let (first, last) = (seed % peers, (seed + 1) % peers);
         let faults = pause(first, 1.2, 20) + &resume(last, 60.0);
-        let report = crate::common::run(&text(seed, &faults), None);
+        let report = run(&text(seed, &faults), None);
         agrees(seed, &report, peers);
         let counters = &report.counters;
         let machines: BTreeSet<_> = counters.pauses.iter().map(|(peer, _)| *peer).collect();
@@ -103,7 +96,7 @@ fn all_pause_before_the_same_round_and_go_on_together() {
         );
         // No one went on, and no one took the silence for a fault.
         assert!(gap(&report, 20) > 50.0, "seed {seed}: {report}");
-        let normal = crate::common::run(&text(seed, ""), None);
+        let normal = run(&text(seed, ""), None);
         assert_eq!(
             counters.suspicions, normal.counters.suspicions,
             "seed {seed}"
@@ -119,26 +112,25 @@ fn all_pause_before_the_same_round_and_go_on_together() {
 
 #[test]
 fn a_pause_outlasts_crashes_and_newcomers_wait_in_it() {
-    for seed in crate::common::seeds(24) {
+    for seed in seeds(24) {
         let peers = peers(seed) + 1;
-        let one = crash(0, 10.0 + 0.1 * (seed % 7) as f64, 2.0);
+        let one = crash_for_at(0, 10.0 + 0.1 * (seed % 7) as f64, 2.0);
         // One at a time, or all of them at once.
         let faults = match seed % 3 {
-            0 => (0..peers - 1).map(|peer| crash(peer, 12.0, 1.0)).collect(),
+            0 => (0..peers as usize - 1)
+                .map(|peer| crash_for_at(peer, 12.0, 1.0))
+                .collect(),
             1 => one,
-            _ => one + &crash(1, 14.0, 3.0),
+            _ => one + &crash_for_at(1, 14.0, 3.0),
         };
-        let join = format!(
-            "[[fault]]\nkind = \"join\"\npeer = {}\nat_s = 25.0\n",
-            peers - 1
-        );
+        let join = joins_at(peers as usize - 1, 25.0);
         let faults =
             faults + &join + &pause(seed % (peers - 1), 1.2, 20) + &resume(peers - 1, 60.0);
         let text = text(seed, &faults).replace(
             &format!("peers = {}", peers - 1),
             &format!("peers = {peers}"),
         );
-        let report = crate::common::run(&text, None);
+        let report = run(&text, None);
         agrees(seed, &report, peers);
         assert_eq!(
             paused_in(&report),
@@ -160,16 +152,13 @@ fn a_pause_outlasts_crashes_and_newcomers_wait_in_it() {
 #[test]
 fn a_side_that_did_not_hear_of_a_pause_goes_on_and_is_followed() {
     let mut further = 0;
-    for seed in crate::common::seeds(24) {
+    for seed in seeds(24) {
         let peers = peers(seed);
-        let cut = format!(
-            "[[fault]]\nkind = \"partition\"\npeers = [0]\nat_s = 1.0\nlasts_s = {}\n",
-            2.0 + (seed % 5) as f64 / 2.0
-        );
+        let cut = cut_off(&[0], 1.0, 2.0 + (seed % 5) as f64 / 2.0);
         // The owner is on either side of the split.
         let at = if seed % 2 == 0 { 0 } else { 1 };
         let faults = cut + &pause(at, 1.1, 16) + &resume(at, 30.0);
-        let report = crate::common::run(&text(seed, &faults), None);
+        let report = run(&text(seed, &faults), None);
         agrees(seed, &report, peers);
         let rounds = paused_in(&report);
         further += u64::from(rounds.len() > 1);
@@ -180,10 +169,10 @@ fn a_side_that_did_not_hear_of_a_pause_goes_on_and_is_followed() {
 
 #[test]
 fn a_run_ends_at_the_round_that_the_owner_names() {
-    for seed in crate::common::seeds(6) {
+    for seed in seeds(6) {
         let peers = peers(seed);
         let of = |rounds: u64| format!("change = \"rounds\", value = {rounds}");
-        let shorter = crate::common::run(&text(seed, &directs(0, 1.2, &of(25))), None);
+        let shorter = run(&text(seed, &directs(0, 1.2, &of(25))), None);
         agrees(seed, &shorter, peers);
         assert_eq!(
             shorter.counters.rounds_ended,
@@ -191,7 +180,7 @@ fn a_run_ends_at_the_round_that_the_owner_names() {
             "seed {seed}: {shorter}"
         );
         let faults = directs(0, 1.2, &of(25)) + &directs(1, 1.4, &of(60));
-        let longer = crate::common::run(&text(seed, &faults), None);
+        let longer = run(&text(seed, &faults), None);
         agrees(seed, &longer, peers);
         assert_eq!(
             longer.counters.rounds_ended,
@@ -206,11 +195,10 @@ fn a_run_ends_at_the_round_that_the_owner_names() {
 #[test]
 fn machines_that_train_by_other_rules_do_not_mix_and_are_together_again() {
     let mut learned = 0.0;
-    for seed in crate::common::seeds(24) {
+    for seed in seeds(24) {
         let peers = peers(seed);
         let at = 1.2 + 0.007 * (seed % 23) as f64;
-        let cut =
-            format!("[[fault]]\nkind = \"partition\"\npeers = [0]\nat_s = {at}\nlasts_s = 1.5\n");
+        let cut = cut_off(&[0], at, 1.5);
         let rate = |value: f64| format!("change = \"learning-rate\", value = {value}");
         let steps = |from: u64| format!("change = \"inner-steps\", value = 9, from = {from}");
         let faults = match seed % 3 {
@@ -219,9 +207,9 @@ fn machines_that_train_by_other_rules_do_not_mix_and_are_together_again() {
             _ => cut + &directs(0, at + 0.1, &rate(2.0)),
         };
         let faults = faults + &directs(2, at + 0.3, &steps(18)) + &directs(0, at + 0.4, &rate(1.5));
-        let report = crate::common::run(&text(seed, &faults), None);
+        let report = run(&text(seed, &faults), None);
         agrees(seed, &report, peers);
-        let last = report.samples.last().expect("samples");
+        let last = crate::common::last(&report);
         assert_eq!(last.peers as u64, peers, "seed {seed}: {report}");
         learned += last.loss.unwrap_or_default() - report.samples[0].loss.unwrap_or_default();
         if seed % 3 == 0 {
@@ -237,22 +225,16 @@ fn machines_that_train_by_other_rules_do_not_mix_and_are_together_again() {
 #[test]
 fn the_same_training_changes_alike_at_all_machines() {
     let seed = 0;
-    let of = |faults: &str| crate::common::run(&text(seed, faults), None);
+    let of = |faults: &str| run(&text(seed, faults), None);
     let usual = of("");
     let half = of(&directs(
         0,
         0.5,
         "change = \"learning-rate\", value = 0.5, from = 20",
     ));
-    let loss = |report: &Report, round| {
-        let mut samples = report.samples.iter();
-        samples
-            .find(|s| s.round == round)
-            .and_then(|s| s.loss)
-            .expect("a loss")
-    };
-    assert_eq!(loss(&usual, 20), loss(&half, 20));
-    assert_ne!(loss(&usual, 21), loss(&half, 21));
+
+    assert_eq!(loss_of(&usual, 20), loss_of(&half, 20));
+    assert_ne!(loss_of(&usual, 21), loss_of(&half, 21));
     assert_eq!(half.consensus_distance, 0.0);
 }
 
@@ -260,7 +242,7 @@ fn the_same_training_changes_alike_at_all_machines() {
 /// changes back: all decide every round together.
 #[test]
 fn machines_change_the_codec_together() {
-    for seed in crate::common::seeds(24) {
+    for seed in seeds(24) {
         let peers = peers(seed);
         let at = 1.2 + 0.007 * (seed % 23) as f64;
         let codec = |name: &str, from: u64| {
@@ -268,10 +250,8 @@ fn machines_change_the_codec_together() {
         };
         let faults = match seed % 3 {
             0 => String::new(),
-            1 => format!(
-                "[[fault]]\nkind = \"partition\"\npeers = [0]\nat_s = {at}\nlasts_s = 1.5\n"
-            ),
-            _ => crash(0, at + 0.2, 1.0),
+            1 => cut_off(&[0], at, 1.5),
+            _ => crash_for_at(0, at + 0.2, 1.0),
         };
         let faults = faults
             + &directs(1, at, &codec("int8", 0))
@@ -282,11 +262,11 @@ fn machines_change_the_codec_together() {
             "[strategy.compression]\ncodec = \"f32\"\n[strategy.inner]",
         );
         let text = text.replace("dim = 32", "dim = 16000");
-        let report = crate::common::run(&text, None);
+        let report = run(&text, None);
         agrees(seed, &report, peers);
-        let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
+        let last = crate::common::last(&report);
         assert_eq!(last.peers as u64, peers, "seed {seed}: {report}");
-        assert!(last.loss < first.loss, "seed {seed}: {report}");
+        learned(&report, &format!("seed {seed}"));
     }
 }
 
@@ -298,7 +278,7 @@ fn another_codec_sends_other_bytes_from_its_round_on() {
             &format!("[strategy.compression]\ncodec = \"{codec}\"\n[strategy.inner]"),
         );
         let text = text.replace("dim = 32", "dim = 20000");
-        crate::common::run(&text, None)
+        run(&text, None)
     };
     let usual = of("f32", "");
     let changed = of(
@@ -306,15 +286,9 @@ fn another_codec_sends_other_bytes_from_its_round_on() {
         &directs(0, 0.5, "change = \"codec\", codec = \"int8\", from = 20"),
     );
     let small = of("int8", "");
-    let loss = |report: &Report, round| {
-        let mut samples = report.samples.iter();
-        samples
-            .find(|s| s.round == round)
-            .and_then(|s| s.loss)
-            .expect("a loss")
-    };
-    assert_eq!(loss(&usual, 20), loss(&changed, 20));
-    assert_ne!(loss(&usual, 21), loss(&changed, 21));
+
+    assert_eq!(loss_of(&usual, 20), loss_of(&changed, 20));
+    assert_ne!(loss_of(&usual, 21), loss_of(&changed, 21));
     let bytes = |report: &Report| report.counters.bytes_encoded as f64;
     // Half of the rounds by either.
     let expected = 0.5 * (bytes(&usual) + bytes(&small));

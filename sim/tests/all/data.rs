@@ -1,6 +1,7 @@
 //! Data that the machines divide: in every epoch that is done, the parameters hold every sample, and few
 //! of them twice, while machines die, come back, are late and join.
 
+use crate::common::{churn, joins_in};
 use murmurate_sim::{DataReport, Report};
 
 /// Machines that take about 12 blocks each in a round, of an epoch of this number of blocks.
@@ -60,11 +61,7 @@ fn machines_of_different_speeds_take_what_they_can() {
 fn deaths_leave_no_sample_out_and_train_few_twice() {
     // About one death in a round and a hundred machines.
     for (peers, grouping, mean_s) in [(8, FLAT, 6.0), (81, GRID, 0.7)] {
-        let churn = format!(
-            "[[fault]]\nkind = \"random-crashes\"\nmean_s = {mean_s}\nuntil_s = 40.0\n\
-             restart_after_s = 3.0\ndown_max = {}\n",
-            peers / 8
-        );
+        let churn = churn(mean_s, 40.0, 3.0, peers / 8);
         let report = run(&text(peers, grouping, 50, peers * 100, &churn));
         assert!(report.counters.faults.len() >= 4, "{report}");
         let data = data(&report, 3);
@@ -89,9 +86,14 @@ fn late_machines_leave_no_sample_out_and_train_few_twice() {
 
 #[test]
 fn newcomers_take_blocks_that_were_dealt_to_no_other() {
-    let joins = |peer: usize| format!("[[fault]]\nkind = \"join\"\npeer = {peer}\nround = 4\n");
     for (peers, grouping) in [(9, FLAT), (82, GRID)] {
-        let report = run(&text(peers, grouping, 40, peers * 100, &joins(peers - 1)));
+        let report = run(&text(
+            peers,
+            grouping,
+            40,
+            peers * 100,
+            &joins_in(peers - 1, 4),
+        ));
         let data = data(&report, 2);
         assert!(share(&data) < 0.01, "{peers}: {data:?}");
     }
@@ -102,12 +104,11 @@ fn where_rounds_overlap_the_same_holds() {
     let late = "[strategy.overlap]\nlate_steps = 10\n[strategy.agreement]";
     let late = |more: &str| text(8, FLAT, 40, 800, more).replace("[strategy.agreement]", late);
     assert_eq!(data(&run(&late("")), 3).twice, 0);
-    let churn = "[[fault]]\nkind = \"random-crashes\"\nmean_s = 6.0\nuntil_s = 40.0\n\
-                 restart_after_s = 3.0\ndown_max = 1\n";
+    let churn = churn(6.0, 40.0, 3.0, 1);
     // How many machines die differs by seed, and each costs about three of its rounds.
     let seeds = 1..17;
     let shares = seeds.clone().map(|seed| {
-        let text = late(churn).replace("seed = 3\n", &format!("seed = {seed}\n"));
+        let text = late(&churn).replace("seed = 3\n", &format!("seed = {seed}\n"));
         share(&data(&run(&text), 3))
     });
     let mean = shares.sum::<f64>() / seeds.count() as f64;

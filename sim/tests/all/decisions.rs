@@ -4,8 +4,9 @@
 //! If a change is intended, `MURMURATE_BLESS=1 cargo test -p murmurate-sim --test all decisions` writes
 //! `decisions.txt` again, and its difference is reviewed.
 
+use crate::common::{play, shipped};
+use murmurate_sim::Report;
 use murmurate_sim::seeds::{run_seed, run_seed_of};
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -60,10 +61,7 @@ fn line(name: &str, report: &Report) -> String {
 fn decided() -> String {
     let mut text = String::new();
     for name in SCENARIOS {
-        let path = root().join(format!("scenarios/{name}.toml"));
-        let scenario = Scenario::from_file(&path).unwrap_or_else(|error| panic!("{error}"));
-        let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
-        let report = report.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let report = play(&shipped(name), None);
         writeln!(text, "{}", line(name, &report)).expect("a string takes everything");
     }
     for seed in 0..SEEDS {

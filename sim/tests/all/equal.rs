@@ -1,7 +1,7 @@
 //! Strategies at equal samples, bytes and seconds, on a toy task.
 
 use murmurate_sim::equal::{EqualOutcome, EqualReport, EqualTrial};
-use murmurate_sim::{RunOptions, Scenario, ToyTasksOnly, run_scenario};
+use murmurate_sim::{Report, ToyTasksOnly};
 
 const TRIAL: &str = r#"
 baseline = "bsp"
@@ -101,14 +101,14 @@ fn a_trial_repeats_to_the_bit() {
 }
 
 /// The scenario of a trial's run, with tensors, on one of its networks.
-fn with_tensors(preset: &str, steps: u64, rounds: u64, network: &str) -> Scenario {
+fn with_tensors(preset: &str, steps: u64, rounds: u64, network: &str) -> Report {
     let text = format!(
         "seed = 1\npeers = 4\nrounds = {rounds}\nevaluate_every = {rounds}\n\
          [task]\nkind = \"logistic\"\ndim = 32\nbatch = 4\nheterogeneity = 1.0\n\
          [strategy]\npreset = \"{preset}\"\n[strategy.synchronization]\ninner_steps = {steps}\n\
          [compute]\nstep_ms = 20.0\n[network]\n{network}\n"
     );
-    Scenario::from_toml(&text, "s.toml", preset).expect("a scenario")
+    crate::common::run(&text, None)
 }
 
 /// A trial trains on a network without limits, and times rounds without tensors.
@@ -123,10 +123,7 @@ fn what_is_learned_does_not_depend_on_the_network_and_rounds_last_as_long_withou
             .find(|cell| cell.entrant.name == entrant && cell.data.name == "unlike")
             .expect("the run");
         let run = trial.play(cell, &ToyTasksOnly).expect("a run");
-        let report = |rounds, network| {
-            let scenario = with_tensors(preset, steps, rounds, network);
-            run_scenario(&scenario, &ToyTasksOnly, RunOptions::default()).expect("a run")
-        };
+        let report = |rounds, network| with_tensors(preset, steps, rounds, network);
         let slow = report(64 / steps, far);
         let last = slow.samples.last().expect("a sample");
         assert_eq!(run.last(), last.loss, "{entrant}");

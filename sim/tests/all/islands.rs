@@ -2,6 +2,7 @@
 //! simulator checks the invariants of gossip after every event. These tests check the cost of slow
 //! links between islands and the result under faults.
 
+use crate::common::{crash, last, slow, waits_are_bounded};
 use murmurate_sim::Report;
 
 const PEERS: usize = 6;
@@ -47,7 +48,7 @@ fn the_fewer_means_across_the_less_slow_links_between_islands_cost() {
 fn islands_learn_as_one_however_seldom_they_meet() {
     for every in [2, 4, 8] {
         let report = run(TENSORS, every, SITES, 1);
-        let last = report.samples.last().expect("samples");
+        let last = last(&report);
         assert_eq!((report.live, last.round), (PEERS, ROUNDS));
         assert!(last.loss < Some(0.2), "{every}: {report}");
         assert_eq!(report.counters.mass_uncertain, 0.0, "{report}");
@@ -60,23 +61,15 @@ fn after_a_death_or_a_stall_the_others_continue() {
         for (phase, delay) in [("train", 0.01), ("exchange", 0.0), ("exchange", 0.015)] {
             // A round within islands, and one across.
             for round in [9, 11] {
-                let fault = format!(
-                    "{SITES}[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = {round}\n\
-                     phase = \"{phase}\"\ndelay_s = {delay}\n"
-                );
+                let fault = SITES.to_owned() + &crash(victim, round, phase, delay);
                 let report = run(TENSORS, 4, &fault, 2);
                 assert_eq!(report.live, PEERS - 1, "{fault}: {report}");
-                let last = report.samples.last().expect("samples");
                 // Its part of the data is lost with it.
-                assert!(last.loss < Some(1.0), "{fault}: {report}");
-                let counters = &report.counters;
-                assert!(counters.longest_wait_s <= counters.longest_wait_allowed_s);
+                assert!(last(&report).loss < Some(1.0), "{fault}: {report}");
+                assert!(waits_are_bounded(&report), "{fault}: {report}");
             }
         }
-        let stall = format!(
-            "{SITES}[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 0.5\nfactor = 1000.0\n\
-             lasts_s = 5.0\n"
-        );
+        let stall = SITES.to_owned() + &slow(victim, 0.5, 1000.0, 5.0);
         let report = run(TENSORS, 4, &stall, 3);
         assert_eq!(report.live, PEERS, "{stall}: {report}");
     }

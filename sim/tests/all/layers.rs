@@ -2,7 +2,9 @@
 //! that survivors hold the same bits after deaths, loss, stalls and nonsense. The simulator checks
 //! its invariants after every event. These tests check the final state.
 
-use crate::common::{crash, crash_and_return, lies, run, stall};
+use crate::common::{
+    crash, crash_and_return, last, lies, one_state, run, stall, waits_are_bounded,
+};
 use murmurate_sim::Report;
 use murmurate_sim::plan::{Cluster, Cost};
 use murmurate_strategies::grid::Strategy;
@@ -38,15 +40,12 @@ fn text([exchange, layers]: [&str; 2], network: &str, faults: &str) -> String {
 
 /// Checks that `peers` machines are up at the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {
-    assert_eq!(report.live, peers, "{what}: {report}");
-    let last = report.samples.last().expect("samples");
     // A peer whose last round is void takes the others' state over after it.
-    let (round, apart) = (last.round, report.consensus_distance);
-    assert_eq!((round, apart), (ROUNDS, 0.0), "{what}: {report}");
+    one_state(report, peers, what);
+    let last = last(report);
+    assert_eq!(last.round, ROUNDS, "{what}: {report}");
     assert!(last.loss < Some(1.0), "{what}: {report}");
-    let counters = &report.counters;
-    let allowed = counters.longest_wait_allowed_s;
-    assert!(counters.longest_wait_s <= allowed, "{what}: {report}");
+    assert!(waits_are_bounded(report), "{what}: {report}");
 }
 
 #[test]

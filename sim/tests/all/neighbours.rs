@@ -139,7 +139,7 @@ fn a_death_in_any_phase_leaves_others_that_finish() {
             for delay in [0.0, 0.003, 0.006, 0.012] {
                 for victim in &method.victims {
                     let fault = crash(*victim, 9, phase, delay);
-                    let report = method.run(60, &format!("{QUIET}{fault}"));
+                    let report = method.run(30, &format!("{QUIET}{fault}"));
                     let what = format!("{}{fault}{report}", method.strategy);
                     assert_eq!(report.live, method.peers - 1, "{what}");
                     assert!(waits_are_bounded(&report), "{what}");
@@ -198,7 +198,7 @@ fn rounds_that_differ_by_one_or_two_are_caught_up_and_not_waited_for_on_both_end
 fn nonsense_is_refused_and_the_others_go_on() {
     for method in all() {
         for lie in ["garbage", "truncated", "flipped-bit"] {
-            let report = method.run(60, &format!("{QUIET}{}", nonsense(lie)));
+            let report = method.run(30, &format!("{QUIET}{}", nonsense(lie)));
             assert!(report.counters.lies > 0, "{}{report}", method.strategy);
             assert!(
                 report.live >= method.peers - 1,

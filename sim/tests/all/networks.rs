@@ -1,6 +1,7 @@
 //! The effect of networks and unusual machines on a run.
 
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+use crate::common::{cut_off, lies, one_state};
+use murmurate_sim::Report;
 
 /// Local SGD on six machines; `network` and `more` are TOML.
 fn run(task: &str, network: &str, more: &str) -> Report {
@@ -11,9 +12,7 @@ fn run(task: &str, network: &str, more: &str) -> Report {
          [strategy.deadlines]\nfloor_ms = {floor}\ninitial_ms = 20000\nceiling_ms = 60000\n\
          [network]\nlatency_ms = 10.0\n{network}\n{more}"
     );
-    let scenario = Scenario::from_toml(&text, "networks", "networks").expect("valid");
-    run_scenario(&scenario, &ToyTasksOnly, RunOptions::default())
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+    crate::common::run(&text, None)
 }
 
 const TIMING: &str = "kind = \"timing\"\nparameters = 1_000_000";
@@ -77,22 +76,14 @@ fn machines_that_drift_wait_for_the_slowest() {
 
 #[test]
 fn a_partition_heals_and_all_hold_the_same_bits() {
-    let fault = "[[fault]]\nkind = \"partition\"\npeers = [4, 5]\nat_s = 1.0\nlasts_s = 4.0\n";
-    let report = run(TENSORS, "", fault);
-    assert_eq!(
-        (report.live, report.consensus_distance),
-        (6, 0.0),
-        "{report}"
-    );
+    let report = run(TENSORS, "", &cut_off(&[4, 5], 1.0, 4.0));
+    one_state(&report, 6, "after the partition");
 }
 
 #[test]
 fn garbage_of_one_machine_never_reaches_the_model() {
     for lie in ["garbage", "truncated", "flipped-bit"] {
-        let fault = format!(
-            "[[fault]]\nkind = \"byzantine\"\npeer = 1\nat_s = 1.0\nlasts_s = 1.0\nlie = \"{lie}\"\n"
-        );
-        let report = run(TENSORS, "", &fault);
+        let report = run(TENSORS, "", &lies(1, 1.0, 1.0, lie));
         assert!(report.counters.lies > 0, "{lie}: {report}");
         let honest = report.samples.last().and_then(|sample| sample.loss);
         assert!(honest.is_some_and(f64::is_finite), "{lie}: {report}");
@@ -104,7 +95,7 @@ fn garbage_of_one_machine_never_reaches_the_model() {
 fn a_clock_that_is_ahead_changes_nothing_but_its_own_time() {
     let skew = "[[fault]]\nkind = \"clock-skew\"\npeer = 2\nahead_s = 500.0\n";
     let (plain, skewed) = (run(TENSORS, "", ""), run(TENSORS, "", skew));
-    assert_eq!((skewed.live, skewed.consensus_distance), (6, 0.0));
+    one_state(&skewed, 6, "with a wrong clock");
     assert!((skewed.virtual_s - plain.virtual_s).abs() < 0.5, "{skewed}");
 }
 
@@ -116,14 +107,8 @@ fn a_churn_trace_brings_its_machine_back_each_time() {
         "seed = 9\npeers = 6\nrounds = 20\n{churn}[task]\n{TENSORS}\n\
          [strategy]\npreset = \"local-sgd\"\n{fault}"
     );
-    let scenario = Scenario::from_toml(&text, "churn", "churn").expect("valid");
-    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
-    let report = report.unwrap_or_else(|error| panic!("{error}"));
+    let report = crate::common::run(&text, None);
     let what: Vec<_> = report.counters.faults.iter().map(|f| f.what).collect();
     assert_eq!(what, ["crash", "restart", "crash", "restart"], "{report}");
-    assert_eq!(
-        (report.live, report.consensus_distance),
-        (6, 0.0),
-        "{report}"
-    );
+    one_state(&report, 6, "after the churn");
 }

@@ -3,8 +3,8 @@
 //!
 //! `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of seeds.
 
+use crate::common::{crash_for_at, cut_off, one_state, seeds};
 use murmurate_sim::Report;
-use std::fmt::Write as _;
 
 /// A split and what else happens, by seed: 4 to 9 machines, any agreed exchange, some loss.
 fn text(seed: u64, faults: &str) -> String {
@@ -16,10 +16,10 @@ fn text(seed: u64, faults: &str) -> String {
     };
     let codec = ["f32", "int8"][(seed / 7 % 2) as usize];
     let fragments = 1 + 2 * (seed % 2);
-    let cut: Vec<String> = (0..1 + seed / 2 % (peers / 2))
-        .map(|peer| ((seed + peer) % peers).to_string())
+    let cut: Vec<usize> = (0..1 + seed / 2 % (peers / 2))
+        .map(|peer| ((seed + peer) % peers) as usize)
         .collect();
-    let (at, lasts) = (6.0 + 0.013 * (seed % 40) as f64, 3.0 + (seed % 4) as f64);
+    let (at, lasts) = split(seed);
     format!(
         "seed = {seed}\npeers = {peers}\nrounds = 200\nsave_every_s = 1.0\n\
          [task]\nkind = \"quadratic\"\ndim = 32\n\
@@ -30,10 +30,20 @@ fn text(seed: u64, faults: &str) -> String {
          [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 4000\n\
          [network]\nlatency_ms = 5.0\njitter_ms = 3.0\nloss = 0.0{loss}\nbootstrap = 32\n\
          detection_ms = 300.0\n[compute]\nstep_ms = 5.0\n[limits]\nvirtual_s = 600.0\n\
-         [[fault]]\nkind = \"partition\"\npeers = [{cut}]\nat_s = {at}\nlasts_s = {lasts}\n{faults}",
+         {cut}{faults}",
         loss = seed % 3,
-        cut = cut.join(", "),
+        cut = cut_off(&cut, at, lasts),
     )
+}
+
+/// When the split of a seed begins, and how long it lasts.
+fn split(seed: u64) -> (f64, f64) {
+    (6.0 + 0.013 * (seed % 40) as f64, 3.0 + (seed % 4) as f64)
+}
+
+/// Checks that all machines of a seed hold one state at the end.
+fn together(seed: u64, report: &Report) {
+    one_state(report, 4 + seed as usize % 6, &format!("seed {seed}"));
 }
 
 fn run(seed: u64, faults: &str) -> Report {
@@ -44,13 +54,11 @@ fn run(seed: u64, faults: &str) -> Report {
 fn halves_that_go_on_are_merged_by_weight() {
     let (mut merged, mut failed, mut saved) = (0, 0, 0);
     let mut lossless = Vec::new();
-    let seeds = crate::common::seeds(24);
+    let seeds = seeds(24);
     let count = seeds.end - seeds.start;
     for seed in seeds {
         let report = run(seed, "");
-        let peers = 4 + seed % 6;
-        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
-        assert_eq!(report.live as u64, peers, "seed {seed}: {report}");
+        together(seed, &report);
         let counters = &report.counters;
         merged += u64::from(counters.merges > 0);
         failed += counters.not_merged;
@@ -80,11 +88,10 @@ fn halves_that_go_on_are_merged_by_weight() {
 fn sides_that_follow_their_losses_begin_again_when_they_are_merged() {
     let pace = "inner_steps = 20\npace = \"loss\"\nloss_every = 15";
     let mut merged = 0;
-    for seed in crate::common::seeds(12) {
+    for seed in seeds(12) {
         let text = text(seed, "").replace("inner_steps = 5", pace);
         let report = crate::common::run(&text, None);
-        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
-        assert_eq!(report.live as u64, 4 + seed % 6, "seed {seed}: {report}");
+        together(seed, &report);
         merged += u64::from(report.counters.merges > 0);
     }
     println!("{merged} merged");
@@ -93,21 +100,16 @@ fn sides_that_follow_their_losses_begin_again_when_they_are_merged() {
 
 #[test]
 fn deaths_during_the_merge_leave_one_state() {
-    for seed in crate::common::seeds(24) {
+    for seed in seeds(24) {
         let peers = 4 + seed % 6;
-        let heals = 6.0 + 0.013 * (seed % 40) as f64 + 3.0 + (seed % 4) as f64;
-        let mut faults = String::new();
-        for victim in 0..1 + seed % 2 {
+        let (begins, lasts) = split(seed);
+        let death = |victim: u64| {
             let peer = (seed / 3 + victim) % peers;
-            let at = heals + 0.02 * ((seed + victim * 7) % 23) as f64;
-            let _ = write!(
-                faults,
-                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = {at}\nrestart_after_s = 1.5\n"
-            );
-        }
-        let report = run(seed, &faults);
-        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
-        assert_eq!(report.live as u64, peers, "seed {seed}: {report}");
+            let later = 0.02 * ((seed + victim * 7) % 23) as f64;
+            crash_for_at(peer as usize, begins + lasts + later, 1.5)
+        };
+        let faults: String = (0..1 + seed % 2).map(death).collect();
+        together(seed, &run(seed, &faults));
     }
 }
 
@@ -116,23 +118,15 @@ fn deaths_during_the_merge_leave_one_state() {
 #[test]
 fn sides_that_are_all_restarted_are_merged_or_saved() {
     let mut kept = 0;
-    let seeds = crate::common::seeds(12);
+    let seeds = seeds(12);
     let count = seeds.end - seeds.start;
     for seed in seeds {
-        let peers = 4 + seed % 6;
-        let (begins, lasts) = (6.0 + 0.013 * (seed % 40) as f64, 3.0 + (seed % 4) as f64);
-        let mut faults = String::new();
-        for peer in 0..peers {
-            // They die in the split and begin again after it, one after the other.
-            let (at, later) = (begins + 2.5, lasts + 0.05 * peer as f64);
-            let _ = write!(
-                faults,
-                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = {at}\nrestart_after_s = {later}\n"
-            );
-        }
+        let (begins, lasts) = split(seed);
+        // They die in the split and begin again after it, one after the other.
+        let death = |peer| crash_for_at(peer, begins + 2.5, lasts + 0.05 * peer as f64);
+        let faults: String = (0..4 + seed as usize % 6).map(death).collect();
         let report = run(seed, &faults);
-        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
-        assert_eq!(report.live as u64, peers, "seed {seed}: {report}");
+        together(seed, &report);
         let counters = &report.counters;
         println!(
             "seed {seed}: {} merges, {} branches saved",
@@ -148,7 +142,7 @@ fn sides_that_are_all_restarted_are_merged_or_saved() {
 /// until they have been in a group, and must not be waited for as if they did.
 #[test]
 fn sides_that_cannot_be_merged_soon_train_on_together() {
-    for seed in crate::common::seeds(24) {
+    for seed in seeds(24) {
         let staggered = |fragments: u64| format!("fragments = {fragments}\n");
         let text = text(seed, "")
             .replace(
@@ -206,27 +200,23 @@ fn where_members_sign_a_long_split_leaves_one_state_and_a_saved_branch() {
 /// off has decided, the others do not decide again without it: an invariant compares all groups of a round.
 #[test]
 fn where_members_sign_no_round_is_decided_twice_when_members_are_cut_off_and_crash() {
-    for seed in crate::common::seeds(72) {
+    for seed in seeds(72) {
         let crashed: &[usize] = [&[1][..], &[1, 3], &[0, 1, 3]][(seed % 3) as usize];
         let at = 1.0 + 0.0005 * ((178 + 53 * seed) % 400) as f64;
-        let mut text = format!(
+        let text = format!(
             "seed = {scenario}\npeers = 4\nrounds = 16\n[task]\nkind = \"quadratic\"\ndim = 64\n\
              [strategy]\npreset = \"guarded\"\n[strategy.synchronization]\ninner_steps = 4\n\
              [strategy.deadlines]\nfloor_ms = 100\ninitial_ms = 400\nceiling_ms = 1000\n\
              [limits]\nvirtual_s = 240.0\n[compute]\nstep_ms = 25.0\n\
              [network]\nlatency_ms = 10.0\njitter_ms = 3.0\nbootstrap = 64\n\
-             [[fault]]\nkind = \"partition\"\npeers = [2]\nat_s = {at}\nlasts_s = {lasts}\n",
+             {cut}",
             scenario = 19 + seed / 400,
-            lasts = [3, 20][(seed / 3 % 2) as usize],
+            cut = cut_off(&[2], at, [3.0, 20.0][(seed / 3 % 2) as usize]),
         );
-        for peer in crashed {
-            let crash = at + 0.0005;
-            let _ = write!(
-                text,
-                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = {crash}\nrestart_after_s = 1.0\n"
-            );
-        }
-        let report = crate::common::run(&text, None);
+        let crashed = crashed
+            .iter()
+            .map(|peer| crash_for_at(*peer, at + 0.0005, 1.0));
+        let report = crate::common::run(&(text + &crashed.collect::<String>()), None);
         assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
     }
 }

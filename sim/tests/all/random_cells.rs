@@ -1,8 +1,10 @@
 //! Partial all-reduces in random groups (Prague): cells that each round draws from the roll.
 
 use crate::cells::drawn;
-use crate::common::{crash, crash_and_return, slow, waits_are_bounded};
-use murmurate_sim::{Report, RunOptions, Scenario, run_scenario};
+use crate::common::{
+    churn, crash, crash_and_return, intact, joins_in, loss, run_with, slow, waits_are_bounded,
+};
+use murmurate_sim::Report;
 
 /// A quadratic with a different optimum for each machine.
 const HETEROGENEOUS: &str = "kind = \"quadratic\"\ndim = 32\nheterogeneity = 0.3";
@@ -29,21 +31,14 @@ fn run(text: &str) -> Report {
     crate::common::run(text, None)
 }
 
-/// The means over the peers of the last distances and losses that were measured.
-fn last(report: &Report) -> (f64, f64) {
-    let last = report.samples.last().unwrap();
-    (last.consensus_distance, last.loss.unwrap())
-}
-
 #[test]
 fn the_mean_of_the_machines_finds_the_optimum_of_all() {
     let report = run(&text(8, 300, HETEROGENEOUS, QUIET));
     let counters = &report.counters;
-    assert_eq!((report.live, counters.rule_breaks), (8, 0), "{report}");
+    intact(&report, 8);
     assert_eq!(counters.voided + counters.waits_expired, 0, "{report}");
     assert_eq!(counters.rounds_ended, 8 * 300, "{report}");
-    let (_, loss) = last(&report);
-    assert!(loss < 0.05, "{report}");
+    assert!(loss(&report) < 0.05, "{report}");
 }
 
 #[test]
@@ -57,14 +52,9 @@ fn a_round_leaves_what_random_groups_leave_of_the_variance() {
         &format!("{QUIET}{still}"),
     );
     let text = text.replace("evaluate_every = 20", "evaluate_every = 1");
-    let scenario = Scenario::from_toml(&text, "test", "test").unwrap();
     let mut parts = Vec::new();
     for seed in 0..30 {
-        let options = RunOptions {
-            seed: Some(seed),
-            ..RunOptions::default()
-        };
-        let report = run_scenario(&scenario, &drawn, options).unwrap();
+        let report = run_with(&text, Some(seed), &drawn);
         assert_eq!(report.counters.voided, 0, "{report}");
         let distances: Vec<f64> = report
             .samples
@@ -120,15 +110,14 @@ fn where_messages_are_lost_for_good_the_peers_stay_together() {
         for seed in crate::common::seeds(4) {
             let report = crate::common::run(&text(8, 300, HETEROGENEOUS, &lossy(part)), Some(seed));
             let counters = &report.counters;
-            assert_eq!((report.live, counters.rule_breaks), (8, 0), "{report}");
+            intact(&report, 8);
             assert!(waits_are_bounded(&report), "{report}");
             let (apart, rounds) = (apart(&report), Vec::from_iter(counters.places.values()));
             println!("{part} lost, seed {seed}: {apart:.3} apart, {alone:.3} alone; {rounds:?}");
             assert!(apart < most * alone, "{apart}, {alone} alone: {report}");
             // No machine runs ahead of the others by itself.
             assert!(rounds.iter().all(|rounds| **rounds > 150), "{rounds:?}");
-            let (_, loss) = last(&report);
-            assert!(loss < 0.3, "{report}");
+            assert!(loss(&report) < 0.3, "{report}");
         }
     }
 }
@@ -139,7 +128,7 @@ fn a_machine_that_stalls_holds_its_groups_and_no_others() {
     let stalls = slow(3, 4.0, 1000.0, 2.5);
     let report = run(&text(16, 150, TIMING, &format!("{QUIET}{stalls}")));
     let counters = &report.counters;
-    assert_eq!((report.live, counters.rule_breaks), (16, 0), "{report}");
+    intact(&report, 16);
     // Its group of the round waits for a deadline, and later ones do not wait for it.
     let mut rounds: Vec<u64> = counters.places.values().copied().collect();
     rounds.sort_unstable();
@@ -169,8 +158,7 @@ fn a_restarted_peer_takes_part_again() {
         let fault = crash_and_return(2, 9, "exchange", delay);
         let report = run(&text(8, 300, HETEROGENEOUS, &format!("{network}{fault}")));
         assert_eq!(report.live, 8, "{report}");
-        let (_, loss) = last(&report);
-        assert!(loss < 0.3, "{report}");
+        assert!(loss(&report) < 0.3, "{report}");
         let rounds = &report.counters.places;
         println!("{rounds:?}");
         assert!(rounds.values().all(|rounds| *rounds > 100), "{rounds:?}");
@@ -179,17 +167,10 @@ fn a_restarted_peer_takes_part_again() {
 
 #[test]
 fn a_newcomer_gets_a_place_and_is_drawn() {
-    let joins = "[[fault]]\nkind = \"join\"\npeer = 8\nround = 5\n";
+    let text = text(9, 200, HETEROGENEOUS, &format!("{QUIET}{}", joins_in(8, 5)));
     for seed in 0..3 {
-        let report = crate::common::run(
-            &text(9, 200, HETEROGENEOUS, &format!("{QUIET}{joins}")),
-            Some(seed),
-        );
-        assert_eq!(
-            (report.live, report.counters.rule_breaks),
-            (9, 0),
-            "{report}"
-        );
+        let report = crate::common::run(&text, Some(seed));
+        intact(&report, 9);
         let groups = &report.counters.places;
         assert_eq!(groups.len(), 9, "all were in groups: {groups:?}");
         assert!(groups.values().all(|rounds| *rounds > 80), "{groups:?}");
@@ -200,14 +181,13 @@ fn a_newcomer_gets_a_place_and_is_drawn() {
 
 #[test]
 fn machines_that_die_and_come_back_stop_no_other() {
-    let churn = "[[fault]]\nkind = \"random-crashes\"\nmean_s = 2.0\nuntil_s = 12.0\n\
-                 restart_after_s = 3.0\ndown_max = 4\n";
-    let text = text(24, 150, TIMING, &format!("{}{churn}", lossy(0.01)));
+    let more = lossy(0.01) + &churn(2.0, 12.0, 3.0, 4);
+    let text = text(24, 150, TIMING, &more);
     let report = run(&text.replace("step_ms = 20.0", "step_ms = 80.0"));
     let counters = &report.counters;
     println!("{report}");
     assert!(counters.faults.len() >= 3, "{report}");
-    assert_eq!((report.live, counters.rule_breaks), (24, 0), "{report}");
+    intact(&report, 24);
     let voided = counters.voided as f64 / counters.rounds_ended as f64;
     assert!(voided < 0.05, "{voided} of the rounds: {report}");
 }

@@ -4,6 +4,7 @@
 //!
 //! `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of seeds.
 
+use crate::common::{crash_for_at, cut_off, learned, noisy_lines, one_state};
 use murmurate_protocol::{Recoding, Round};
 use murmurate_sim::Report;
 use murmurate_strategies::compress::CodecKind;
@@ -160,23 +161,8 @@ fn a_wait_that_is_latency_brings_no_coarser_codec_for_good() {
 #[test]
 fn noise_of_a_tenth_does_not_make_the_codec_flap() {
     // All lines change twice a second; one is slow.
-    let mut trace = "latency_ms = 0.5\n".to_owned();
-    let mut state = 3u64;
-    for peer in 0..PEERS {
-        let base = if peer == 3 { 220.0 } else { 2000.0 };
-        let (mut times, mut rates) = (Vec::new(), Vec::new());
-        for step in 0..300 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            times.push(f64::from(step) * 0.5);
-            rates.push(base * (0.9 + 0.2 * (state >> 40) as f64 / (1u64 << 24) as f64));
-        }
-        trace += &format!(
-            "[[network.trace]]\npeer = {peer}\nat_s = {times:?}\nuplink_mbit = {rates:?}\n\
-             downlink_mbit = {rates:?}\n"
-        );
-    }
+    let lines = noisy_lines(300, |peer| if peer == 3 { 220.0 } else { 2000.0 });
+    let trace = format!("latency_ms = 0.5\n{lines}");
     let changes = changes(&timing(120, STEPS, &measured(), &trace));
     println!("{:?}", path(&changes));
     assert!((1..=3).contains(&changes.len()), "{changes:?}");
@@ -219,13 +205,16 @@ fn tensors(seed: u64) -> String {
         _ => "codec = \"top-k\"\ndensity = 0.5\nchoose_from = [0.1, 0.02]",
     };
     let at = 2.0 + 0.07 * (seed % 40) as f64;
-    let (one, two) = (seed % PEERS, (seed + 2) % PEERS);
+    let [one, two] = [seed, seed + 2].map(|peer| (peer % PEERS) as usize);
     let fault = match seed % 5 {
-        0 => format!("kind = \"crash\"\npeer = {one}\nat_s = {at}\nrestart_after_s = 0.7"),
-        1 => format!("kind = \"partition\"\npeers = [{one}, {two}]\nat_s = {at}\nlasts_s = 2.0"),
-        2 => format!("kind = \"partition\"\npeers = [{one}]\nat_s = {at}\nlasts_s = 1.0"),
-        3 => "kind = \"join\"\npeer = 5\nround = 24\nphase = \"train\"\ndelay_s = 0.02".to_owned(),
-        _ => format!("kind = \"crash\"\npeer = {one}\nat_s = {at}\nrestart_after_s = 3.0"),
+        0 => crash_for_at(one, at, 0.7),
+        1 => cut_off(&[one, two], at, 2.0),
+        2 => cut_off(&[one], at, 1.0),
+        3 => {
+            "[[fault]]\nkind = \"join\"\npeer = 5\nround = 24\nphase = \"train\"\ndelay_s = 0.02\n"
+                .to_owned()
+        }
+        _ => crash_for_at(one, at, 3.0),
     };
     format!(
         "seed = {seed}\npeers = {PEERS}\nrounds = 80\nsave_every_s = 1.0\nevaluate_every = 1\n\
@@ -239,7 +228,7 @@ fn tensors(seed: u64) -> String {
          bootstrap = 32\ndetection_ms = 300.0\n\
          [[network.trace]]\npeer = 4\nat_s = [1.5, 7.0]\nuplink_mbit = [0.5, 100.0]\n\
          downlink_mbit = [0.5, 100.0]\n\
-         [compute]\nstep_ms = 5.0\n[limits]\nvirtual_s = 600.0\n[[fault]]\n{fault}\n"
+         [compute]\nstep_ms = 5.0\n[limits]\nvirtual_s = 600.0\n{fault}"
     )
 }
 
@@ -248,15 +237,10 @@ fn all_take_the_same_codec_whatever_happens_meanwhile() {
     let (mut down, mut up, mut count) = (0, 0, 0);
     for seed in crate::common::seeds(30) {
         let report = crate::common::run(&tensors(seed), None);
-        let what = format!("seed {seed}: {report}");
-        assert_eq!(
-            (report.live as u64, report.consensus_distance),
-            (PEERS, 0.0),
-            "{what}"
-        );
-        assert_eq!(report.counters.rule_breaks, 0, "{what}");
-        let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
-        assert!(last.loss < first.loss, "{what}");
+        let what = format!("seed {seed}");
+        one_state(&report, PEERS as usize, &what);
+        assert_eq!(report.counters.rule_breaks, 0, "{what}: {report}");
+        learned(&report, &what);
         let all = &report.counters.recoded;
         let falls = |change: &Recoding| change.codec.per_1024 < change.before.per_1024;
         down += u64::from(all.iter().any(|(_, _, change)| falls(change)));

@@ -1,20 +1,23 @@
 //! An all-reduce whose schedule is found again for links that the run measures: machines get slower in
 //! mid-run, noise changes nothing, and deaths leave the same bits. The invariants hold after every event.
 
-use crate::common::waits_are_bounded;
+use crate::common::{crash, cut_off_in, learned, noisy_lines, waits_are_bounded};
 use murmurate_protocol::{Certificate, LinkCodes, LinkPlan, LinkTable, Round};
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+use murmurate_sim::Report;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 /// Rounds of an epoch in most runs.
 const EVERY: u64 = 4;
 
 fn run(text: &str) -> Report {
-    let scenario = Scenario::from_toml(text, "remeasured.toml", "remeasured");
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    run_scenario(&scenario, &ToyTasksOnly, RunOptions::default())
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+    crate::common::run(text, None)
+}
+
+/// Checks that `live` machines are up, and held the same bits when something was measured last.
+fn together(report: &Report, live: usize, what: &str) {
+    let last = crate::common::last(report);
+    let state = (report.live, last.consensus_distance);
+    assert_eq!(state, (live, 0.0), "{what}: {report}");
 }
 
 /// Six machines with a message of 4 MB, and lines of 1000 Mbit/s; `more` is the rest of the network.
@@ -135,26 +138,7 @@ fn a_line_that_recovers_is_used_again() {
 #[test]
 fn noise_of_a_tenth_does_not_make_the_schedule_flap() {
     // One line is slow, and all change twice a second.
-    let mut trace = String::new();
-    let mut state = 3u64;
-    for peer in 0..6 {
-        let base = if peer == 3 { 20.0 } else { 400.0 };
-        let mut times = Vec::new();
-        let mut rates = Vec::new();
-        for step in 0..400 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            times.push(f64::from(step) * 0.5);
-            rates.push(base * (0.9 + 0.2 * (state >> 40) as f64 / (1u64 << 24) as f64));
-        }
-        writeln!(
-            trace,
-            "[[network.trace]]\npeer = {peer}\nat_s = {times:?}\nuplink_mbit = {rates:?}\n\
-             downlink_mbit = {rates:?}"
-        )
-        .expect("a string takes all");
-    }
+    let trace = noisy_lines(400, |peer| if peer == 3 { 20.0 } else { 400.0 });
     let report = timing(80, &measured(), &trace);
     let changes = changes(&report);
     println!("{changes:?}");
@@ -190,9 +174,8 @@ fn all_hold_the_same_bits_and_learn() {
     for seed in 0..2 {
         for network in ["", "jitter_ms = 1.0", "jitter_ms = 1.0\nloss = 0.02"] {
             let report = tensors(seed, network, "");
-            let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
-            assert_eq!((report.live, last.consensus_distance), (6, 0.0), "{report}");
-            assert!(last.loss < first.loss, "{report}");
+            together(&report, 6, network);
+            learned(&report, network);
             assert_eq!(report.trace, tensors(seed, network, "").trace, "{seed}");
             assert!(waits_are_bounded(&report), "{report}");
         }
@@ -203,27 +186,16 @@ fn all_hold_the_same_bits_and_learn() {
 fn a_death_in_any_phase_leaves_five_that_hold_the_same_bits() {
     let network = "jitter_ms = 0.5\ndetection_ms = 100.0";
     // Round five measures, round six goes along trees.
-    for (round, peer) in [
-        (5, 0),
-        (5, 4),
-        (6, 0),
-        (6, 1),
-        (6, 2),
-        (6, 3),
-        (6, 4),
-        (6, 5),
-    ] {
-        for delay in [0, 2, 5, 10, 20, 40] {
-            let fault = format!(
-                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = {round}\n\
-                 phase = \"exchange\"\ndelay_s = 0.{delay:03}\n"
-            );
+    for (round, peer) in [(5, 0), (5, 4)]
+        .into_iter()
+        .chain((0..6).map(|peer| (6, peer)))
+    {
+        for delay in [0.0, 0.002, 0.005, 0.01, 0.02, 0.04] {
+            let fault = crash(peer, round, "exchange", delay);
             let report = tensors(2, network, &fault);
-            let last = report.samples.last().expect("samples");
-            let what = format!("{peer} in {round} after {delay} ms: {report}");
-            assert_eq!((report.live, last.peers), (5, 5), "{what}");
-            assert_eq!(last.consensus_distance, 0.0, "{what}");
-            assert!(report.counters.rounds_ended >= 5 * 14, "{what}");
+            together(&report, 5, &fault);
+            assert_eq!(crate::common::last(&report).peers, 5, "{fault}: {report}");
+            assert!(report.counters.rounds_ended >= 5 * 14, "{fault}: {report}");
         }
     }
 }
@@ -231,17 +203,9 @@ fn a_death_in_any_phase_leaves_five_that_hold_the_same_bits() {
 #[test]
 fn one_that_falls_silent_unnoticed_is_left_out_and_comes_back() {
     for peer in 0..6 {
-        let fault = format!(
-            "[[fault]]\nkind = \"partition\"\npeers = [{peer}]\nround = 6\n\
-             phase = \"exchange\"\ndelay_s = 0.03\nlasts_s = 4.0\n"
-        );
+        let fault = cut_off_in(peer, 6, 0.03, 4.0);
         let report = tensors(5, "detection_ms = 100000.0", &fault);
-        let last = report.samples.last().expect("samples");
-        assert_eq!(
-            (report.live, last.consensus_distance),
-            (6, 0.0),
-            "{peer}: {report}"
-        );
+        together(&report, 6, &fault);
         assert!(report.counters.rounds_ended >= 5 * 14, "{peer}: {report}");
     }
 }

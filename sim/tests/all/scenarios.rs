@@ -1,25 +1,10 @@
 //! The scenarios in the repository and what each of them guarantees.
 
-use murmurate_sim::{Report, RunOptions, Scenario, SimError, ToyTasksOnly, run_scenario};
-use std::path::PathBuf;
-
-fn scenario(name: &str) -> Scenario {
-    let file = format!("scenarios/{name}.toml");
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
-    Scenario::from_file(&path).unwrap_or_else(|error| panic!("{error}"))
-}
+use crate::common::{last, learned, play, shipped as scenario};
+use murmurate_sim::{Report, Scenario};
 
 fn run(scenario: &Scenario) -> Report {
-    run_scenario(scenario, &ToyTasksOnly, RunOptions::default())
-        .unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn run_seed(scenario: &Scenario, seed: u64) -> Result<Report, SimError> {
-    let options = RunOptions {
-        seed: Some(seed),
-        ..RunOptions::default()
-    };
-    run_scenario(scenario, &ToyTasksOnly, options)
+    play(scenario, None)
 }
 
 #[test]
@@ -32,8 +17,7 @@ fn eight_peers_agree_and_learn() {
             .iter()
             .all(|s| s.consensus_distance == 0.0 && s.peers == 8)
     );
-    let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
-    assert!(last.loss < first.loss, "{report}");
+    learned(&report, "eight peers");
     assert!(
         report.counters.bytes_encoded * 3 < report.counters.bytes_payload,
         "int8: {report}"
@@ -44,9 +28,9 @@ fn eight_peers_agree_and_learn() {
 fn three_deaths_in_three_phases_leave_five_that_hold_the_same_bits() {
     let base = scenario("all-reduce-crash");
     for seed in 0..8 {
-        let report = run_seed(&base, seed).unwrap_or_else(|error| panic!("{error}"));
+        let report = play(&base, Some(seed));
         assert_eq!(report.live, 5, "seed {seed}: {report}");
-        let last = report.samples.last().expect("samples");
+        let last = last(&report);
         assert_eq!((last.round, last.peers), (20, 5), "seed {seed}: {report}");
         assert_eq!(last.consensus_distance, 0.0, "seed {seed}: {report}");
         let waited = report.counters.longest_wait_s;
@@ -62,9 +46,9 @@ fn three_deaths_in_three_phases_leave_five_that_hold_the_same_bits() {
 fn masked_sums_are_whole_while_peers_crash_return_pause_and_lose_links() {
     let base = scenario("secure");
     for seed in 0..24 {
-        let report = run_seed(&base, seed).unwrap_or_else(|error| panic!("{error}"));
+        let report = play(&base, Some(seed));
         assert_eq!(report.live, 7, "seed {seed}: {report}");
-        let last = report.samples.last().expect("samples");
+        let last = last(&report);
         assert_eq!(
             (last.round, last.consensus_distance),
             (24, 0.0),
@@ -102,7 +86,7 @@ fn a_straggler_takes_fewer_inner_steps_and_delays_no_other() {
 #[test]
 fn a_late_joiner_catches_up_and_trains_on() {
     let report = run(&scenario("late-join"));
-    let last = report.samples.last().expect("samples");
+    let last = last(&report);
     assert_eq!((last.peers, last.consensus_distance), (4, 0.0), "{report}");
     assert!(
         report.counters.catch_ups > 0 && report.counters.bytes_fetched > 0,
@@ -115,7 +99,7 @@ fn a_late_joiner_catches_up_and_trains_on() {
 #[test]
 fn a_restarted_peer_goes_on_from_its_checkpoint_and_holds_the_same_bits() {
     let report = run(&scenario("restart"));
-    let last = report.samples.last().expect("samples");
+    let last = last(&report);
     assert_eq!((last.peers, last.consensus_distance), (4, 0.0), "{report}");
     let what: Vec<_> = report
         .counters
@@ -143,17 +127,14 @@ fn a_schedule_is_the_same_for_peers_that_restart_or_come_late() {
     for name in ["restart", "late-join"] {
         for preset in ["local-sgd", "bsp"] {
             let report = run(&scheduled(name, preset));
-            let last = report.samples.last().expect("samples");
+            let last = last(&report);
             // With gradients every peer steps by itself: equal bits need equal rates.
             assert_eq!(
                 (last.peers, last.consensus_distance),
                 (4, 0.0),
                 "{name} {preset}: {report}"
             );
-            assert!(
-                last.loss < report.samples[0].loss,
-                "{name} {preset}: {report}"
-            );
+            learned(&report, &format!("{name} {preset}"));
         }
     }
 }
@@ -164,7 +145,7 @@ fn gossip_survives_heavy_loss() {
     assert_eq!(report.live, 20);
     assert!(report.counters.pushes_lost > 100, "{report}");
     // From 4.6 at the start to near the common optimum, at every peer that evaluates at the end.
-    let last = report.samples.last().expect("samples");
+    let last = last(&report);
     assert!(last.loss < Some(1.0), "{report}");
 }
 
@@ -172,11 +153,7 @@ fn gossip_survives_heavy_loss() {
 fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
     for name in ["all-reduce-crash", "restart", "late-join", "straggler"] {
         let base = scenario(name);
-        let trace = |seed| {
-            run_seed(&base, seed)
-                .unwrap_or_else(|error| panic!("{error}"))
-                .trace
-        };
+        let trace = |seed| play(&base, Some(seed)).trace;
         assert_eq!(trace(11), trace(11), "{name}");
         assert_ne!(trace(11), trace(12), "{name}");
     }

@@ -1,8 +1,8 @@
 //! All-reduce by schedules, with tensors and time. The invariants hold after every event (otherwise
 //! the run fails), survivors hold the same bits at the end, and training makes progress.
 
-use crate::common::waits_are_bounded;
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+use crate::common::{crash, cut_off_in, last, learned, nonsense_of, run, waits_are_bounded};
+use murmurate_sim::Report;
 
 const SCHEDULES: [&str; 9] = [
     "ring",
@@ -21,12 +21,12 @@ const LINKS: &str = "link_mbit = [[0, 100, 5, 100, 100, 100], [100, 0, 5, 100, 1
     [5, 5, 0, 5, 5, 5], [100, 100, 5, 0, 100, 100], [100, 100, 5, 100, 0, 100], \
     [100, 100, 5, 100, 100, 0]]\n";
 
-/// Six machines, twelve rounds; `more` is the rest of the scenario.
-fn scenario(schedule: &str, seed: u64, network: &str, more: &str) -> Scenario {
+/// Runs six machines for twelve rounds; `more` is the rest of the scenario.
+fn twelve(schedule: &str, seed: u64, network: &str, more: &str) -> Report {
     lasting(12, schedule, seed, network, more)
 }
 
-fn lasting(rounds: u64, schedule: &str, seed: u64, network: &str, more: &str) -> Scenario {
+fn lasting(rounds: u64, schedule: &str, seed: u64, network: &str, more: &str) -> Report {
     let links = match schedule {
         "synthesized" => LINKS,
         _ => "",
@@ -44,34 +44,27 @@ fn lasting(rounds: u64, schedule: &str, seed: u64, network: &str, more: &str) ->
          [compute]\nstep_ms = 10.0\nspread = 0.2\n\
          [network]\nlatency_ms = 20.0\n{network}\n{more}"
     );
-    Scenario::from_toml(&text, "schedules.toml", schedule)
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-fn run(scenario: &Scenario, what: &str) -> Report {
-    run_scenario(scenario, &ToyTasksOnly, RunOptions::default())
-        .unwrap_or_else(|error| panic!("{what}: {error}"))
+    run(&text, None)
 }
 
 /// Checks that `live` machines are up at the end and have learned. A run succeeds only if all hold
 /// the same bits.
 fn together(report: &Report, live: usize, what: &str) {
-    let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
     assert_eq!(report.live, live, "{what}: {report}");
-    assert!(last.loss < first.loss, "{what}: {report}");
+    learned(report, what);
     assert!(waits_are_bounded(report), "{what}: {report}");
 }
 
 #[test]
 fn every_schedule_agrees_and_learns() {
     for schedule in SCHEDULES {
-        let scenario = scenario(schedule, 1, "", "");
-        let report = run(&scenario, schedule);
+        let report = twelve(schedule, 1, "", "");
         together(&report, 6, schedule);
         assert_eq!(report.counters.rounds_ended, 6 * 12, "{schedule}");
         let apart = report.samples.iter().find(|s| s.consensus_distance != 0.0);
         assert!(apart.is_none(), "{schedule}: {report}");
-        assert_eq!(report.trace, run(&scenario, schedule).trace, "{schedule}");
+        let again = twelve(schedule, 1, "", "");
+        assert_eq!(report.trace, again.trace, "{schedule}");
     }
 }
 
@@ -81,7 +74,7 @@ fn loss_and_jitter_do_no_harm() {
     for schedule in SCHEDULES {
         for seed in 0..6 {
             let what = format!("{schedule} {seed}");
-            let report = run(&scenario(schedule, seed, network, ""), &what);
+            let report = twelve(schedule, seed, network, "");
             assert!(report.counters.pushes_lost > 0, "{what}: {report}");
             // Lost messages cost rounds, as in the butterfly, but never the agreement.
             assert_eq!(report.live, 6, "{what}: {report}");
@@ -96,15 +89,12 @@ fn a_death_in_any_phase_leaves_five_that_hold_the_same_bits() {
     for schedule in SCHEDULES {
         for peer in [0, 2, 5] {
             // From before the first push to after the last vote.
-            for delay in [0, 20, 45, 70, 95, 120, 170] {
-                let fault = format!(
-                    "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = 4\n\
-                     phase = \"exchange\"\ndelay_s = 0.{delay:03}\n"
-                );
-                let what = format!("{schedule}, {peer} after {delay} ms");
-                let report = run(&scenario(schedule, 2, network, &fault), &what);
+            for delay in [0.0, 0.02, 0.045, 0.07, 0.095, 0.12, 0.17] {
+                let fault = crash(peer, 4, "exchange", delay);
+                let what = format!("{schedule}, {fault}");
+                let report = twelve(schedule, 2, network, &fault);
                 together(&report, 5, &what);
-                let last = report.samples.last().expect("samples");
+                let last = last(&report);
                 assert_eq!((last.peers, last.consensus_distance), (5, 0.0), "{what}");
                 assert!(report.counters.rounds_ended >= 5 * 12, "{what}: {report}");
             }
@@ -118,12 +108,8 @@ fn one_that_falls_silent_unnoticed_is_left_out_and_comes_back() {
     let network = "detection_ms = 100000.0";
     for schedule in SCHEDULES {
         for peer in 0..6 {
-            let fault = format!(
-                "[[fault]]\nkind = \"partition\"\npeers = [{peer}]\nround = 4\n\
-                 phase = \"exchange\"\ndelay_s = 0.03\nlasts_s = 4.0\n"
-            );
             let what = format!("{schedule}, {peer}");
-            let report = run(&scenario(schedule, 5, network, &fault), &what);
+            let report = twelve(schedule, 5, network, &cut_off_in(peer, 4, 0.03, 4.0));
             together(&report, 6, &what);
             // The others wait for it for one or two deadlines.
             assert_eq!(report.counters.voided, 0, "{what}: {report}");
@@ -137,17 +123,14 @@ fn one_whose_slices_are_nonsense_does_not_keep_the_others_apart() {
     for schedule in SCHEDULES {
         for lie in ["garbage", "truncated", "flipped-bit"] {
             for peer in [0, 3] {
-                let fault = format!(
-                    "[[fault]]\nkind = \"byzantine\"\npeer = {peer}\nround = 4\n\
-                     phase = \"train\"\nlie = \"{lie}\"\nlasts_s = 0.5\n"
-                );
+                let fault = nonsense_of(peer, 4, lie);
                 let what = format!("{schedule}, {peer}, {lie}");
                 // A peer that disconnects the liar cannot be in one group with it. It takes some rounds until the
                 // others continue with one side. Along trees two peers may have disconnected it, and the others
                 // may go on with the liar, which is honest again, and without these two.
-                let report = run(&lasting(24, schedule, 7, "", &fault), &what);
+                let report = lasting(24, schedule, 7, "", &fault);
                 let together = if schedule == "synthesized" { 4 } else { 5 };
-                let last = report.samples.last().expect("samples");
+                let last = last(&report);
                 assert_eq!(last.consensus_distance, 0.0, "{what}: {report}");
                 assert!(
                     report.counters.lies > 0 && last.peers >= together,
@@ -163,8 +146,7 @@ fn one_whose_slices_are_nonsense_does_not_keep_the_others_apart() {
 #[test]
 fn those_who_met_first_do_not_run_ahead_of_the_others() {
     for seed in [3, 8, 17, 25] {
-        let scenario = scenario("butterfly", seed, "", "");
-        let report = run(&scenario, &format!("seed {seed}"));
+        let report = twelve("butterfly", seed, "", "");
         together(&report, 6, &format!("seed {seed}"));
         let counters = &report.counters;
         assert_eq!(counters.voided, 0, "seed {seed}: {report}");
@@ -188,9 +170,7 @@ fn round_s(architecture: &str) -> f64 {
              [[network.site]]\nname = \"slow\"\nfirst = 5\nlast = 5\n\
              wan_uplink_mbit = 20.0\nwan_downlink_mbit = 20.0\n"
         );
-        let scenario = Scenario::from_toml(&text, "slow.toml", "slow");
-        let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let report = run(&scenario, architecture);
+        let report = run(&text, None);
         assert_eq!(report.counters.rounds_ended, 6 * rounds, "{report}");
         report.virtual_s
     };
@@ -236,9 +216,7 @@ fn between_sites(architecture: &str, labels: &str) -> (f64, f64) {
              [network]\nlatency_ms = 20.0\nuplink_mbit = 1000.0\ndownlink_mbit = 1000.0\n\
              bootstrap = 8\nlabels = \"{labels}\"\n[compute]\nstep_ms = 1.0\n{sites}"
         );
-        let scenario = Scenario::from_toml(&text, "sites.toml", "sites")
-            .unwrap_or_else(|error| panic!("{error}\n{text}"));
-        run(&scenario, architecture)
+        run(&text, None)
     });
     let bytes = last.counters.bytes_wan - first.counters.bytes_wan;
     let seconds = last.virtual_s - first.virtual_s;

@@ -1,9 +1,9 @@
 //! Gathered contributions that are scored before they are merged, with tensors, time and faults. The invariants
 //! hold after every event: peers with the same anchor hold the same ratings, and all merge the same.
 
-use crate::common::{crash, crash_and_return, lies, seeds, stall};
+use crate::common::{crash, crash_and_return, last, lies, run_with, seeds, stall};
 use murmurate_protocol::{Evaluation, InnerStep, Participants, Round};
-use murmurate_sim::{Report, RunOptions, Scenario, TrainerRequest, run_scenario};
+use murmurate_sim::{Report, TrainerRequest};
 use murmurate_strategies::inner::StepRule;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::toy::ToyTask;
@@ -119,12 +119,6 @@ impl Trainer for Spoiler {
 
 /// Runs a text; machine `at` spoils its contributions.
 fn run(text: &str, seed: u64, (at, spoils): (usize, Spoils)) -> Report {
-    let scenario = Scenario::from_toml(text, "test", "test");
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let options = RunOptions {
-        seed: Some(seed),
-        ..RunOptions::default()
-    };
     let make = move |request: &TrainerRequest<'_>| {
         let task = ToyTask::Quadratic {
             dim: DIM,
@@ -141,7 +135,7 @@ fn run(text: &str, seed: u64, (at, spoils): (usize, Spoils)) -> Report {
             draw: request.seed | 1,
         }) as Box<dyn Trainer>)
     };
-    run_scenario(&scenario, &make, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    run_with(text, Some(seed), &make)
 }
 
 const HONEST: (usize, Spoils) = (0, Spoils::Nothing);
@@ -149,7 +143,7 @@ const HONEST: (usize, Spoils) = (0, Spoils::Nothing);
 /// Checks that `peers` machines are up at the end and hold the same bits; gives their loss.
 fn agreed(report: &Report, peers: usize, rounds: u64, what: &str) -> f64 {
     assert_eq!(report.live, peers, "{what}: {report}");
-    let last = report.samples.last().expect("samples");
+    let last = last(report);
     let at = (last.round, last.consensus_distance);
     assert_eq!(at, (rounds, 0.0), "{what}: {report}");
     last.loss.expect("a loss")
@@ -246,7 +240,7 @@ fn survivors_joiners_and_the_restarted_hold_the_same_bits_and_ratings() {
             let what = format!("{seed}: {faults}");
             if faults.contains("partition") {
                 // Sides that go on alone are merged afterwards, which takes rounds of their own.
-                let last = report.samples.last().expect("samples");
+                let last = last(&report);
                 let at = (report.live, last.consensus_distance);
                 assert_eq!(at, (live, 0.0), "{what}: {report}");
                 assert!(last.round >= SHORT, "{what}: {report}");

@@ -1,6 +1,7 @@
 //! Grids whose machines know their sites: rows within sites, and little between them. The simulator
 //! checks after every event that all peers hold the same bits.
 
+use crate::common::{cut_off, intact, joins_at};
 use murmurate_sim::Report;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -180,11 +181,7 @@ fn sites_that_are_cut_off_wait_and_catch_up() {
     let swarm = Swarm::new(28, 4, 7);
     for (cut, lasts_s) in [([0, 1], 2), ([2, 5], 4), ([4, 6], 8)] {
         let peers = cut.into_iter().flat_map(|site| 4 * site..4 * site + 4);
-        let peers: Vec<String> = peers.map(|peer| peer.to_string()).collect();
-        let split = format!(
-            "[[fault]]\nkind = \"partition\"\npeers = [{}]\nat_s = 3.3\nlasts_s = {lasts_s}.0\n",
-            peers.join(", ")
-        );
+        let split = cut_off(&peers.collect::<Vec<_>>(), 3.3, lasts_s as f64);
         let report = swarm.run(40, &split);
         let counters = &report.counters;
         println!(
@@ -205,16 +202,12 @@ fn newcomers_take_places_beside_their_sites() {
     // Two of each site enter at once, which makes two rows.
     let swarm = Swarm::new(12, 2, 2);
     for at_s in [4.0, 4.3, 4.6] {
-        let join = |peer| format!("[[fault]]\nkind = \"join\"\npeer = {peer}\nat_s = {at_s}\n");
+        let join = |peer| joins_at(peer, at_s);
         let joins: String = [4, 10, 5, 11].into_iter().map(join).collect();
         let new_rows = ["none", "measured"].map(|labels| {
             let swarm = Swarm { labels, ..swarm };
             let report = swarm.run(40, &joins);
-            assert_eq!(
-                (report.live, report.counters.rule_breaks),
-                (12, 0),
-                "{report}"
-            );
+            intact(&report, 12);
             let old: Vec<usize> = (0..4).chain(6..10).collect();
             assert!(swarm.seats(&report).len() == 12, "{report}");
             swarm.mixed(&report, &old)

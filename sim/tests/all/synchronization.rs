@@ -1,7 +1,7 @@
 //! Paces, quorums and samples of peers, with tensors and time and under faults. The invariants hold
 //! after every event (otherwise the run fails). These tests check the final state of the survivors.
 
-use crate::common::{crash, run, waits_are_bounded};
+use crate::common::{crash, crash_for, cut_off_in, learned, lies, run, waits_are_bounded};
 use murmurate_sim::Report;
 
 const PEERS: usize = 6;
@@ -34,8 +34,7 @@ const CALM: &str = "[network]\nlatency_ms = 20.0\ndetection_ms = 300.0\nbootstra
 /// Checks that `peers` machines are up at the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {
     crate::common::agreed(report, peers, ROUNDS, what);
-    let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
-    assert!(last.loss < first.loss, "{what}: {report}");
+    learned(report, what);
 }
 
 #[test]
@@ -76,17 +75,19 @@ fn inner_steps_fall_with_the_loss_that_all_agree_on() {
     println!("{follows} and {only_falling} of {}", all * ROUNDS * 12);
     assert!(follows < only_falling && only_falling < all * ROUNDS * 12);
     // One of six claims what it likes from the beginning, and moves nothing: the others measure one loss.
-    let lie =
-        "[[fault]]\nkind = \"byzantine\"\npeer = 4\nat_s = 0.0\nlasts_s = 1000.0\nlie = \"loss\"\n";
-    assert_eq!(steps(LOSS, lie), follows);
+    assert_eq!(steps(LOSS, &lies(4, 0.0, 1000.0, "loss")), follows);
 }
 
 #[test]
 fn peers_that_join_late_restart_or_catch_up_take_the_steps_of_the_others() {
+    let restarts = [
+        crash_for(2, 5, "exchange", 0.0, 0.5),
+        crash_for(2, 8, "apply", 0.0, 0.1),
+    ];
     let faults = [
         "[[fault]]\nkind = \"join\"\npeer = 5\nround = 8\nphase = \"train\"\ndelay_s = 0.05\n",
-        "[[fault]]\nkind = \"crash\"\npeer = 2\nround = 5\nphase = \"exchange\"\nrestart_after_s = 0.5\n",
-        "[[fault]]\nkind = \"crash\"\npeer = 2\nround = 8\nphase = \"apply\"\nrestart_after_s = 0.1\n",
+        &restarts[0],
+        &restarts[1],
         "[[fault]]\nkind = \"straggler\"\npeer = 1\nround = 4\nphase = \"train\"\nfactor = 40.0\nlasts_s = 1.0\n",
         "[[fault]]\nkind = \"directive\"\npeer = 1\nat_s = 0.4\ndirective = { change = \"inner-steps\", value = 3, from = 5 }\n",
     ];
@@ -177,8 +178,7 @@ fn a_slow_machine_is_no_reason_to_train_longer() {
 
 #[test]
 fn a_restarted_peer_trains_at_the_pace_of_the_others() {
-    let faults = "[[fault]]\nkind = \"crash\"\npeer = 2\nround = 5\nphase = \"exchange\"\n\
-                  restart_after_s = 0.5\n";
+    let faults = crash_for(2, 5, "exchange", 0.0, 0.5);
     for seed in 1..4 {
         let report = run(&text(POST_LOCAL, &format!("{CALM}{faults}")), Some(seed));
         agreed(&report, PEERS, &format!("seed {seed}"));
@@ -222,11 +222,8 @@ fn one_that_stalls_for_ever_is_gone_without() {
     for what in ALL {
         for peer in 0..PEERS {
             // To the others its links appear to be up.
-            let fault = format!(
-                "[network]\nlatency_ms = 20.0\ndetection_ms = 100000.0\nbootstrap = 32\n\
-                 [[fault]]\nkind = \"partition\"\npeers = [{peer}]\nround = 4\nphase = \"exchange\"\n\
-                 delay_s = 0.01\nlasts_s = 6.0\n"
-            );
+            let network = CALM.replace("detection_ms = 300.0", "detection_ms = 100000.0");
+            let fault = network + &cut_off_in(peer, 4, 0.01, 6.0);
             let report = run(&text(what, &fault), None);
             agreed(&report, PEERS, &format!("{what}, {peer}"));
         }

@@ -1,25 +1,25 @@
 //! Runs without tensors take as long as runs with tensors, and as long as the planner predicts.
 
+use crate::common::{crash, play, shipped};
+use murmurate_sim::Report;
 use murmurate_sim::plan::{Cluster, Cost, Groups};
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 use murmurate_strategies::grid::Strategy;
-use std::path::Path;
-
-fn run(text: &str) -> Report {
-    let scenario = Scenario::from_toml(text, "timing", "timing").expect("a valid scenario");
-    run_scenario(&scenario, &ToyTasksOnly, RunOptions::default())
-        .unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// Local SGD of a model of `task` on 8 machines, 80 Mbit/s and 20 ms apart.
 fn local_sgd(task: &str, rounds: u64, more: &str) -> Report {
-    run(&format!(
-        "seed = 5\npeers = 8\nrounds = {rounds}\nevaluate_every = 1000\n[task]\n{task}\n\
+    among(8, task, rounds, more)
+}
+
+/// The same, on this number of machines.
+fn among(peers: usize, task: &str, rounds: u64, more: &str) -> Report {
+    let text = format!(
+        "seed = 5\npeers = {peers}\nrounds = {rounds}\nevaluate_every = 1000\n[task]\n{task}\n\
          [strategy]\npreset = \"local-sgd\"\n\
          [strategy.deadlines]\nfloor_ms = 20000\ninitial_ms = 20000\nceiling_ms = 60000\n\
          [network]\nlatency_ms = 20.0\nuplink_mbit = 80.0\ndownlink_mbit = 80.0\n\
          [compute]\nstep_ms = 50.0\n{more}"
-    ))
+    );
+    crate::common::run(&text, None)
 }
 
 #[test]
@@ -48,22 +48,12 @@ fn rounds_take_what_the_planner_says() {
     );
 }
 
-/// Local SGD on machines in a grid, 80 Mbit/s and 20 ms apart.
-fn local_sgd_in_a_grid(peers: usize, row: u16, rounds: u64) -> Report {
-    run(&format!(
-        "seed = 5\npeers = {peers}\nrounds = {rounds}\nevaluate_every = 1000\n[task]\n\
-         kind = \"timing\"\nparameters = 1_000_000\n[strategy]\npreset = \"local-sgd\"\n\
-         [strategy.agreement]\ngrouping = \"grid\"\nrow = {row}\n\
-         [strategy.deadlines]\nfloor_ms = 20000\ninitial_ms = 20000\nceiling_ms = 60000\n\
-         [network]\nlatency_ms = 20.0\nuplink_mbit = 80.0\ndownlink_mbit = 80.0\n\
-         [compute]\nstep_ms = 50.0\n"
-    ))
-}
-
 #[test]
 fn rounds_of_a_grid_take_what_the_planner_says() {
     for (peers, row) in [(100, 0), (144, 12)] {
-        let [few, many] = [2, 8].map(|rounds| local_sgd_in_a_grid(peers, row, rounds));
+        let grid = format!("[strategy.agreement]\ngrouping = \"grid\"\nrow = {row}\n");
+        let task = "kind = \"timing\"\nparameters = 1_000_000";
+        let [few, many] = [2, 8].map(|rounds| among(peers, task, rounds, &grid));
         let simulated = (many.virtual_s - few.virtual_s) / 6.0;
         let cluster = Cluster::new(1e6, 50.0, "80mbit/20ms", peers, 0.8).expect("a cluster");
         let text = format!("[agreement]\ngrouping = \"grid\"\nrow = {row}\n");
@@ -88,25 +78,16 @@ fn rounds_of_a_grid_take_what_the_planner_says() {
 
 #[test]
 fn deaths_without_tensors_leave_survivors_that_agree() {
-    let crash = "[[fault]]\nkind = \"crash\"\npeer = 3\nround = 2\nphase = \"exchange\"\n\
-                 delay_s = 0.05\n";
-    let report = local_sgd("kind = \"timing\"\nparameters = 100_000", 6, crash);
+    let crash = crash(3, 2, "exchange", 0.05);
+    let report = local_sgd("kind = \"timing\"\nparameters = 100_000", 6, &crash);
     assert_eq!(report.live, 7, "{report}");
 }
 
 #[test]
 fn a_thousand_timing_peers_cut_small_repeat_their_trace() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/timing-1000.toml");
-    let mut small = Scenario::from_file(&path).expect("a valid scenario");
+    let mut small = shipped("timing-1000");
     (small.peers, small.rounds) = (200, 20);
-    let run = |seed| {
-        let options = RunOptions {
-            seed: Some(seed),
-            ..RunOptions::default()
-        };
-        run_scenario(&small, &ToyTasksOnly, options).unwrap_or_else(|error| panic!("{error}"))
-    };
-    let (a, b, c) = (run(1), run(1), run(2));
+    let [a, b, c] = [1, 1, 2].map(|seed| play(&small, Some(seed)));
     assert_eq!(a.trace, b.trace);
     assert_ne!(a.trace, c.trace);
     assert_eq!(a.live, 200);

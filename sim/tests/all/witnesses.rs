@@ -1,6 +1,7 @@
 //! Catch-ups where members may lie: peers believe what has a proof, or what more others say than may lie.
 //! None lies here; the question is whether those that come late or come back still get what they need.
 
+use crate::common::{crash_for, joins_in, one_state};
 use murmurate_sim::Report;
 
 const PEERS: usize = 5;
@@ -20,15 +21,14 @@ fn run(liars: u8, seed: u64, more: &str) -> Report {
 
 /// All that live hold the same bits, and this many catch-ups led there.
 fn together(report: &Report) {
-    assert_eq!(report.live, PEERS, "{report}");
-    assert_eq!(report.consensus_distance, 0.0, "{report}");
+    one_state(report, PEERS, "at the end");
 }
 
 #[test]
 fn a_newcomer_gets_a_state_for_which_enough_others_vouch() {
-    let late = "[[fault]]\nkind = \"join\"\npeer = 4\nround = 8\n";
+    let late = joins_in(4, 8);
     for seed in 0..6 {
-        let (trusting, careful) = (run(0, seed, late), run(1, seed, late));
+        let (trusting, careful) = (run(0, seed, &late), run(1, seed, &late));
         together(&careful);
         assert!(careful.counters.catch_ups > 0, "{careful}");
         println!(
@@ -41,12 +41,7 @@ fn a_newcomer_gets_a_state_for_which_enough_others_vouch() {
 #[test]
 fn peers_that_crash_come_back_with_what_enough_others_say() {
     for seed in 0..6 {
-        let crash = |peer: u64, round: u64| {
-            format!(
-                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = {round}\nphase = \"exchange\"\n\
-                 restart_after_s = 1.5\n"
-            )
-        };
+        let crash = |peer, round| crash_for(peer, round, "exchange", 0.0, 1.5);
         let report = run(1, seed, &(crash(2, 9) + &crash(0, 30)));
         together(&report);
     }
@@ -59,10 +54,8 @@ fn a_swarm_that_restarts_as_a_whole_continues() {
         let phase = ["train", "exchange", "apply"][seed as usize % 3];
         let crash = |peer: usize| {
             let again = 2.0 + (peer as f64 * (1 + seed % 4) as f64) / 5.0;
-            format!(
-                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = 20\nphase = \"{phase}\"\n\
-                 restart_after_s = {again:.1}\n"
-            )
+            // To a tenth of a second.
+            crash_for(peer, 20, phase, 0.0, (10.0 * again).round() / 10.0)
         };
         let all: String = (0..PEERS).map(crash).collect();
         let report = run(liars, seed, &all);

@@ -1,6 +1,7 @@
 //! `dgc` and `atomo` against references in f64 from their papers: the one keeps a velocity between
 //! rounds, the other draws whole singular vectors.
 
+use crate::numbers::largest;
 use crate::slice::Slice;
 use murmurate_strategies::compress::{CodecKind, EncodeContext, Matrix};
 
@@ -49,12 +50,10 @@ fn dgc_sends_the_largest_of_summed_velocities_and_forgets_them() {
                 _ => density.max(0.25f64.powi(1 + round as i32 / warm_up as i32)),
             };
             let kept = (share * len as f64).ceil() as usize;
-            let mut order: Vec<usize> = (0..len).collect();
-            order.sort_by(|a, b| v[*b].abs().total_cmp(&v[*a].abs()));
             let mut sent = vec![0.0f64; len];
-            for at in &order[..kept] {
-                sent[*at] = v[*at];
-                (u[*at], v[*at]) = (0.0, 0.0);
+            for at in largest(&v, kept) {
+                sent[at] = v[at];
+                (u[at], v[at]) = (0.0, 0.0);
             }
 
             slice.round = round as u64;

@@ -1,5 +1,6 @@
 //! `event-triggered` as SPARQ-SGD's rule, against the paper's algorithm in f64 on a ring.
 
+use crate::numbers::{largest, only};
 use murmurate_strategies::compress::{Codec, CodecKind, EncodeContext};
 
 const PEERS: usize = 6;
@@ -75,14 +76,7 @@ fn by_the_paper(threshold: f64, difference: &[f64]) -> Option<Vec<f64>> {
     if square(difference.iter().copied()) <= threshold * threshold * DIM as f64 {
         return None;
     }
-    let mut order: Vec<usize> = (0..DIM).collect();
-    order.sort_by(|a, b| {
-        let length = |d: &usize| difference[*d].abs();
-        length(b).total_cmp(&length(a)).then(a.cmp(b))
-    });
-    let mut sent = vec![0.0; DIM];
-    order[..KEPT].iter().for_each(|d| sent[*d] = difference[*d]);
-    Some(sent)
+    Some(only(difference, &largest(difference, KEPT)))
 }
 
 fn kind(given: &[(&str, f64)]) -> CodecKind {

@@ -1,9 +1,9 @@
 //! Codecs of gathered contributions: every one of them takes members whose data differ to their common
 //! optimum, keeps the same bits in common at all of them, loses nothing, and refuses hostile bytes.
 
+use crate::numbers::{gradient_f32, largest, only, quadratics, relative, wide};
 use murmurate_strategies::compress::{Agreed, Contributed};
 use murmurate_strategies::compress::{CODECS, Codec, CodecKind, EncodeContext, Matrix};
-use murmurate_strategies::toy::Quadratic;
 
 pub(crate) const PEERS: usize = 5;
 pub(crate) const DIM: usize = 96;
@@ -171,22 +171,6 @@ impl Group {
     }
 }
 
-fn peers() -> Vec<Quadratic> {
-    (0..PEERS)
-        .map(|i| Quadratic::new(DIM, 1.0, 0.0, [i, PEERS], 3))
-        .collect()
-}
-
-fn gradients(peers: &[Quadratic], x: &[f32]) -> Vec<Vec<f32>> {
-    let of = |peer: &Quadratic| {
-        let (curvature, center) = peer.own();
-        (0..DIM)
-            .map(|d| curvature[d] * (x[d] - center[d]))
-            .collect()
-    };
-    peers.iter().map(of).collect()
-}
-
 /// Gradient descent; gives the distance from the optimum in shares of the start's, and the bytes sent.
 fn descend(
     kind: &CodecKind,
@@ -194,24 +178,27 @@ fn descend(
     rounds: u64,
     present: impl Fn(u64) -> Vec<usize>,
 ) -> (f64, usize) {
-    let (peers, mut group, mut x) = (peers(), Group::new(kind), vec![0.0f32; DIM]);
-    let mut bytes = 0;
+    let (peers, mut group) = (quadratics(DIM, 1.0, PEERS, 3), Group::new(kind));
+    let (mut x, mut bytes) = (vec![0.0f32; DIM], 0);
     for round in 0..rounds {
         group.anchor.clone_from(&x);
-        group.encode(&gradients(&peers, &x));
+        let gradients = peers.iter().map(|peer| gradient_f32(peer, &x));
+        group.encode(&gradients.collect::<Vec<_>>());
         bytes += group.sent.iter().map(Vec::len).sum::<usize>();
         let moved = group.gather(&present(round));
         x.iter_mut().zip(&moved).for_each(|(x, g)| *x -= rate * g);
     }
-    let optimum = peers[0].optimum();
-    let square =
-        |far: &mut dyn Iterator<Item = f32>| far.map(|v| f64::from(v).powi(2)).sum::<f64>();
-    let off = square(&mut x.iter().zip(optimum).map(|(x, o)| x - o));
-    ((off / square(&mut optimum.iter().copied())).sqrt(), bytes)
+    (relative(&x, peers[0].optimum()), bytes)
 }
 
 pub(crate) fn all(_: u64) -> Vec<usize> {
     (0..PEERS).collect()
+}
+
+/// Values of all members, by member and place.
+fn each(value: impl Fn(usize, usize) -> f32) -> Vec<Vec<f32>> {
+    let one = |at| (0..DIM).map(|d| value(at, d)).collect();
+    (0..PEERS).map(one).collect()
 }
 
 #[test]
@@ -298,9 +285,7 @@ fn nothing_is_lost() {
         for round in 0..40usize {
             let value =
                 |at: usize, d: usize| ((round * 37 + at * 17 + d * 11) % 41) as f32 / 8.0 - 2.5;
-            let deltas: Vec<Vec<f32>> = (0..PEERS)
-                .map(|at| (0..DIM).map(|d| value(at, d)).collect())
-                .collect();
+            let deltas = each(value);
             for (d, learned) in learned.iter_mut().enumerate() {
                 *learned += (0..PEERS).map(|at| f64::from(deltas[at][d])).sum::<f64>();
             }
@@ -334,23 +319,12 @@ fn of_the_sum_the_largest_move_and_the_rest_goes_back() {
     let mut group = Group::new(&kind);
     let kept = (DIM as f64 * 0.1).ceil() as usize;
     let value = |at: usize, d: usize| ((d * 31 + at * 57) % 97) as f32 - 48.0;
-    let deltas: Vec<Vec<f32>> = (0..PEERS)
-        .map(|at| (0..DIM).map(|d| value(at, d)).collect())
-        .collect();
+    let deltas = each(value);
     group.encode(&deltas);
     let moved = group.gather(&all(0));
-    // Ten lines, in f64: top-k of each, mean, top-k of that.
-    let top = |values: &[f64]| {
-        let mut order: Vec<usize> = (0..DIM).collect();
-        order.sort_by(|a, b| values[*b].abs().total_cmp(&values[*a].abs()).then(a.cmp(b)));
-        let mut out = vec![0.0; DIM];
-        order[..kept].iter().for_each(|d| out[*d] = values[*d]);
-        out
-    };
-    let wide: Vec<Vec<f64>> = deltas
-        .iter()
-        .map(|v| v.iter().map(|v| f64::from(*v)).collect())
-        .collect();
+    // In f64: top-k of each, mean, top-k of that.
+    let top = |values: &[f64]| only(values, &largest(values, kept));
+    let wide: Vec<Vec<f64>> = deltas.iter().map(|v| wide(v)).collect();
     let tops: Vec<Vec<f64>> = wide.iter().map(|v| top(v)).collect();
     let mean: Vec<f64> = (0..DIM)
         .map(|d| tops.iter().map(|t| t[d]).sum::<f64>() / PEERS as f64)
@@ -378,25 +352,12 @@ fn the_leader_chooses_for_all_and_the_lead_goes_round() {
     let mut chosen: Option<Vec<usize>> = None;
     for round in 0..12usize {
         let value = |at: usize, d: usize| ((d * 31 + at * 57 + round * 13) % 97) as f32 - 47.5;
-        let deltas: Vec<Vec<f32>> = (0..PEERS)
-            .map(|at| (0..DIM).map(|d| value(at, d)).collect())
-            .collect();
+        let deltas = each(value);
         group.encode(&deltas);
         let shortest = group.sent.iter().map(Vec::len).min().unwrap();
         let leader = group.sent.iter().position(|bytes| bytes.len() > shortest);
-        let proposed = leader.map(|leader| {
-            let residual = group.residuals[leader].as_ref().unwrap();
-            let mut order: Vec<usize> = (0..DIM).collect();
-            order.sort_by(|a, b| {
-                residual[*b]
-                    .abs()
-                    .total_cmp(&residual[*a].abs())
-                    .then(a.cmp(b))
-            });
-            order.truncate(kept);
-            order.sort_unstable();
-            order
-        });
+        let proposed =
+            leader.map(|leader| largest(&wide(group.residuals[leader].as_ref().unwrap()), kept));
         leaders.extend(leader);
         let moved = group.gather(&all(0));
         let places: Vec<usize> = (0..DIM).filter(|d| moved[*d] != 0.0).collect();
@@ -478,9 +439,7 @@ fn sums_of_sketches_are_sketches_of_sums() {
             3 => (d + 10 * at + round) as f32,
             _ => 0.0,
         };
-        let deltas: Vec<Vec<f32>> = (0..PEERS)
-            .map(|at| (0..DIM).map(|d| value(at, d)).collect())
-            .collect();
+        let deltas = each(value);
         group.encode(&deltas);
         let moved = group.gather(&all(0));
         for d in 0..DIM {
@@ -488,14 +447,10 @@ fn sums_of_sketches_are_sketches_of_sums() {
             u[d] = 0.5 * u[d] + mean;
             e[d] += u[d];
         }
-        let mut order: Vec<usize> = (0..DIM).collect();
-        order.sort_by(|a, b| e[*b].abs().total_cmp(&e[*a].abs()).then(a.cmp(b)));
-        for d in &order[..kept] {
-            assert!(
-                (f64::from(moved[*d]) - e[*d]).abs() < 1e-3 * e[*d].abs(),
-                "{round} {d}"
-            );
-            e[*d] = 0.0;
+        for d in largest(&e, kept) {
+            let off = (f64::from(moved[d]) - e[d]).abs();
+            assert!(off < 1e-3 * e[d].abs(), "{round} {d}");
+            e[d] = 0.0;
         }
     }
 }
@@ -506,9 +461,7 @@ fn hostile_contributions_are_named_or_harmless() {
         let mut group = Group::new(&kind);
         for round in 0..6usize {
             let value = |at: usize, d: usize| ((d * 31 + at * 57 + round * 13) % 97) as f32 - 47.5;
-            let deltas: Vec<Vec<f32>> = (0..PEERS)
-                .map(|at| (0..DIM).map(|d| value(at, d)).collect())
-                .collect();
+            let deltas = each(value);
             group.encode(&deltas);
             let good = group.sent[2].clone();
             let mut tried: Vec<Vec<u8>> = (0..good.len()).map(|len| good[..len].to_vec()).collect();

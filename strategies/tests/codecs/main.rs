@@ -7,6 +7,8 @@ mod gathered;
 mod gradiveq;
 mod lag;
 mod laws;
+#[path = "../numbers/mod.rs"]
+mod numbers;
 mod reference;
 mod slice;
 mod statistics;

@@ -8,9 +8,10 @@
     reason = "a reference follows the algorithm of the paper line by line"
 )]
 
+use crate::numbers::{gradient_f32, quadratics, relative, wide};
 use murmurate_strategies::compress::Bad;
 use murmurate_strategies::compress::{CODECS, Codec, CodecKind, EncodeContext, Joined, Matrix};
-use murmurate_strategies::toy::Quadratic;
+
 use proptest::prelude::*;
 
 const PEERS: usize = 5;
@@ -84,22 +85,7 @@ impl Group {
             twice.first(residual, &context, &mut bytes);
             self.firsts.push(bytes);
         }
-        let weigh = |bytes: &[Vec<u8>], who: &[usize]| -> Vec<(Vec<u8>, f32)> {
-            let share = 1.0 / who.len() as f32;
-            who.iter().map(|at| (bytes[*at].clone(), share)).collect()
-        };
-        let named = |inputs: &'_ [(Vec<u8>, f32)]| -> Vec<(usize, f32)> {
-            inputs
-                .iter()
-                .enumerate()
-                .map(|(at, (_, share))| (at, *share))
-                .collect()
-        };
-        let inputs = weigh(&self.firsts, first);
-        let weighed: Vec<(&[u8], f32)> = named(&inputs)
-            .into_iter()
-            .map(|(at, share)| (inputs[at].0.as_slice(), share))
-            .collect();
+        let weighed = self::weighed(&self.firsts, first);
         let owner = self.codecs[0].two_passes().unwrap();
         self.basis.clear();
         owner
@@ -114,11 +100,7 @@ impl Group {
                 .unwrap();
             self.seconds.push(bytes);
         }
-        let inputs = weigh(&self.seconds, second);
-        let weighed: Vec<(&[u8], f32)> = named(&inputs)
-            .into_iter()
-            .map(|(at, share)| (inputs[at].0.as_slice(), share))
-            .collect();
+        let weighed = self::weighed(&self.seconds, second);
         let owner = self.codecs[0].two_passes().unwrap();
         self.joined.clear();
         let (basis, joined) = (&self.basis, &mut self.joined);
@@ -150,6 +132,14 @@ impl Group {
         self.round += 1;
         moved
     }
+}
+
+/// The encodings of some members, with equal shares.
+fn weighed<'a>(bytes: &'a [Vec<u8>], who: &[usize]) -> Vec<(&'a [u8], f32)> {
+    let share = 1.0 / who.len() as f32;
+    who.iter()
+        .map(|at| (bytes[*at].as_slice(), share))
+        .collect()
 }
 
 fn all() -> Vec<usize> {
@@ -186,13 +176,10 @@ fn power_sgd_mean_follows_the_paper() {
     // The first Q is drawn: the reference takes it from the second round on.
     for round in 0..12 {
         let given = values(round);
-        let kept: Vec<f64> = group.shared.iter().map(|q| f64::from(*q)).collect();
+        let kept = wide(&group.shared);
         let moved = group.round(&given, &all(), &all());
         if kept.is_empty() {
-            let own = group.residuals.iter();
-            residuals = own
-                .map(|e| e.iter().map(|v| f64::from(*v)).collect())
-                .collect();
+            residuals = group.residuals.iter().map(|e| wide(e)).collect();
             continue;
         }
         let m: Vec<Vec<f64>> = (0..PEERS)
@@ -433,28 +420,15 @@ fn contributions_for_another_basis_are_refused() {
 #[test]
 fn members_with_unequal_data_come_to_their_common_optimum() {
     for kind in [power(), sketched()] {
-        let peers: Vec<Quadratic> = (0..PEERS)
-            .map(|i| Quadratic::new(DIM, 1.0, 0.0, [i, PEERS], 3))
-            .collect();
+        let peers = quadratics(DIM, 1.0, PEERS, 3);
         let mut group = Group::new(&kind);
         let mut x = vec![0.0f32; DIM];
         for _ in 0..4000 {
-            let gradients: Vec<Vec<f32>> = peers
-                .iter()
-                .map(|peer| {
-                    let (curvature, center) = peer.own();
-                    (0..DIM)
-                        .map(|d| curvature[d] * (x[d] - center[d]))
-                        .collect()
-                })
-                .collect();
-            let moved = group.round(&gradients, &all(), &all());
+            let gradients = peers.iter().map(|peer| gradient_f32(peer, &x));
+            let moved = group.round(&gradients.collect::<Vec<_>>(), &all(), &all());
             x.iter_mut().zip(&moved).for_each(|(x, g)| *x -= 0.01 * g);
         }
-        let optimum = peers[0].optimum();
-        let far = x.iter().zip(optimum).map(|(x, o)| f64::from(x - o).powi(2));
-        let all = optimum.iter().map(|o| f64::from(*o).powi(2));
-        let far = (far.sum::<f64>() / all.sum::<f64>()).sqrt();
+        let far = relative(&x, peers[0].optimum());
         println!("{}: {far:.2e}", kind.name());
         assert!(far < 0.02, "{}: {far}", kind.name());
     }

@@ -94,15 +94,11 @@ impl Side {
     }
 
     fn saved(&mut self) -> MemoryState {
-        let mut state = MemoryState::default();
-        self.executor.save(&mut state).unwrap();
-        state
+        orders::saved(&mut self.executor)
     }
 
     fn restart(&mut self, text: &str, far: bool) {
-        let state = self.saved();
-        self.executor = executor(text, far);
-        self.executor.restore(&state).unwrap();
+        self.executor = orders::restarted(&mut self.executor, executor(text, far));
     }
 }
 

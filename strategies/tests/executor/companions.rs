@@ -1,8 +1,11 @@
 //! Companions: what travels beside the parameters, chosen in the grid and carried out by real peers and Executors.
 //! Corrections with one reach the common optimum where those without keep their bias, also if peers die or resume.
 
+use crate::common::check::{losses, worst_loss};
 use crate::common::store::{Still, Store};
-use crate::common::{Draw, Fate, Swarm, gradient, orders, peer, quadratic, secrets};
+use crate::common::{
+    Fate, Swarm, gradient, near, off_optimum, orders, peer, quadratic, quadratics, secrets,
+};
 use murmurate_protocol::{FragmentId, Part, Round, RunId, StepBudget, StoreId};
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::{Strategy, registry};
@@ -20,47 +23,24 @@ fn task(text: &str) -> ToyTask {
 }
 
 fn swarm(text: &str, seed: u64) -> Swarm {
-    let task = task(text);
-    let make = Box::new(move |index| task.build(index, PEERS, SEED));
-    Swarm::new(text, PEERS, seed, make)
-}
-
-/// Runs in stretches: the tiny network bounds what happens in one.
-fn run(swarm: &mut Swarm, rounds: u64) {
-    let from = swarm.rounds().into_iter().max().unwrap_or(0);
-    let stops = (from..from + rounds).step_by(40).skip(1);
-    stops.for_each(|at| swarm.run(at));
-    swarm.run(from + rounds);
+    Swarm::training(text, task(text), PEERS, [seed, SEED])
 }
 
 fn objectives() -> Vec<Quadratic> {
-    (0..PEERS)
-        .map(|index| Quadratic::new(DIM, APART, 0.0, [index, PEERS], SEED))
-        .collect()
+    quadratics(DIM, APART, PEERS, SEED)
 }
 
 fn loss(swarm: &Swarm) -> f64 {
-    let all = swarm.members.values();
-    let losses = all.map(|m| objectives()[0].global_loss(m.executor.anchor()));
-    losses.fold(0.0, f64::max)
+    worst_loss(swarm, &objectives()[0])
 }
 
-/// How far the worst peer is from where the gradients of these peers sum to zero.
-fn off(swarm: &Swarm, left: &[usize]) -> f64 {
-    let objectives = objectives();
-    let mut worst = 0.0f64;
-    for at in 0..DIM {
-        let pulls = left.iter().map(|i| objectives[*i].own());
-        let (weight, moment) = pulls.fold((0.0, 0.0), |(w, m), (k, c)| {
-            let (k, c) = (f64::from(k[at]), f64::from(c[at]));
-            (w + k, m + k * c)
-        });
-        for member in swarm.members.values() {
-            let found = f64::from(member.executor.anchor()[at]);
-            worst = worst.max((found - moment / weight).abs());
-        }
+/// Checks the anchors after the last round against a reference's.
+fn follow(swarm: &Swarm, rounds: u64, expected: &[Vec<f64>]) {
+    for (index, x) in expected.iter().enumerate() {
+        let found = &swarm.members[&peer(index)].anchors[&Round(rounds - 1)];
+        // f32 rounding of a dozen rounds on values below ten.
+        near(found, x, 1e-4, &format!("peer {index}"));
     }
-    worst
 }
 
 const SCAFFOLD: &str =
@@ -98,7 +78,7 @@ const METHODS: [(&str, u64, f64); 8] = [
 fn corrections_with_a_companion_reach_the_common_optimum() {
     for (text, rounds, most) in METHODS {
         let mut swarm = swarm(text, 1);
-        run(&mut swarm, rounds);
+        swarm.run_long(rounds);
         let loss = loss(&swarm);
         println!("{text}: {loss:e}");
         assert!(loss < most, "{text}: {loss:e}");
@@ -114,7 +94,7 @@ fn without_the_correction_the_same_keeps_its_bias() {
             None => format!("{text}\n{table}"),
         };
         let mut swarm = swarm(&plain, 1);
-        run(&mut swarm, rounds);
+        swarm.run_long(rounds);
         let loss = loss(&swarm);
         assert!(loss > 20.0 * most.max(1e-5), "{plain}: {loss:e}");
     }
@@ -154,18 +134,8 @@ fn scaffold_follows_its_equations_round_by_round() {
         (anchor, common) = (mean, variates);
     }
     for member in swarm.members.values_mut() {
-        let found = member.executor.anchor().to_vec();
-        let variate = companion(&mut member.executor);
-        for d in 0..DIM {
-            assert!((f64::from(found[d]) - anchor[d]).abs() < 1e-4, "anchor {d}");
-            let off = (f64::from(variate[d]) - common[d]).abs();
-            assert!(
-                off < 1e-3,
-                "variate {d}: {} is not {}",
-                variate[d],
-                common[d]
-            );
-        }
+        near(member.executor.anchor(), &anchor, 1e-4, "anchor");
+        near(&companion(&mut member.executor), &common, 1e-3, "variate");
     }
 }
 
@@ -198,12 +168,7 @@ fn trackers_follow_their_equations_and_what_flows_sums_to_zero() {
             g[i] = news;
         }
     }
-    for i in 0..PEERS {
-        let found = &swarm.members[&peer(i)].anchors[&Round(rounds - 1)];
-        for (found, x) in found.iter().zip(&x[i]) {
-            assert!((f64::from(*found) - x).abs() < 1e-4, "{found} is not {x}");
-        }
-    }
+    follow(&swarm, rounds, &x);
     let mut sum = [0.0f64; DIM];
     for member in swarm.members.values_mut() {
         let flowed = companion(&mut member.executor);
@@ -223,20 +188,16 @@ fn what_is_lost_or_of_unknown_fate_leaves_no_bias() {
         ("preset = \"beer\"", 3000, 1e-5),
     ] {
         let mut swarm = swarm(text, 7);
-        let mut draw = Draw(41);
         // Nothing is lost in the end: what is left is what was lost before.
-        let mut pushes = 600;
-        swarm.fate = Box::new(move |_| {
+        let (mut losses, mut pushes) = (losses(41, 1), 600);
+        swarm.fate = Box::new(move |slice| {
             pushes -= i32::from(pushes > 0);
-            match draw.below(10) {
-                _ if pushes == 0 => Fate::Delivered,
-                0 => Fate::Lost,
-                1 => Fate::Unheard,
-                2 => Fate::Vanished,
-                _ => Fate::Delivered,
+            match pushes {
+                0 => Fate::Delivered,
+                _ => losses(slice),
             }
         });
-        run(&mut swarm, rounds);
+        swarm.run_long(rounds);
         let loss = loss(&swarm);
         println!("{text}: {loss:e}");
         assert!(loss < most, "{text}: {loss:e}");
@@ -251,10 +212,12 @@ fn the_dead_leave_the_optimum_of_those_that_are_left() {
         ("preset = \"beer\"", 4000),
     ] {
         let mut swarm = swarm(text, 0);
-        run(&mut swarm, 40);
+        swarm.run_long(40);
         swarm.kill(peer(1));
-        run(&mut swarm, rounds);
-        let off = off(&swarm, &[0, 2, 3]);
+        swarm.run_long(rounds);
+        let mut left = objectives();
+        left.remove(1);
+        let off = off_optimum(&swarm, &left);
         println!("{text}: {off:e}");
         assert!(off < 1e-3, "{text}: {off:e}");
     }
@@ -263,9 +226,9 @@ fn the_dead_leave_the_optimum_of_those_that_are_left() {
 #[test]
 fn a_newcomer_takes_the_common_variate_over() {
     let mut swarm = swarm(SCAFFOLD, 1);
-    run(&mut swarm, 1);
+    swarm.run_long(1);
     swarm.kill(peer(3));
-    run(&mut swarm, 59);
+    swarm.run_long(59);
     swarm.add(3, true);
     swarm.run_until(|swarm| {
         swarm
@@ -273,7 +236,7 @@ fn a_newcomer_takes_the_common_variate_over() {
             .get(&peer(3))
             .is_some_and(|m| m.digests.len() > 3)
     });
-    run(&mut swarm, 300);
+    swarm.run_long(300);
     let loss = loss(&swarm);
     assert!(loss < 1e-8, "{loss:e}");
 }
@@ -310,22 +273,17 @@ fn pairs_follow_the_equations_of_noloco() {
             }
         }
     }
-    for i in 0..PEERS {
-        let found = &swarm.members[&peer(i)].anchors[&Round(rounds - 1)];
-        for (found, a) in found.iter().zip(&a[i]) {
-            assert!((f64::from(*found) - a).abs() < 1e-4, "{found} is not {a}");
-        }
-    }
+    follow(&swarm, rounds, &a);
 }
 
 /// Peers in pairs learn together what none finds alone.
 #[test]
 fn pairs_come_near_the_common_optimum() {
     let mut pairs = swarm("preset = \"noloco\"", 4);
-    run(&mut pairs, 300);
+    pairs.run_long(300);
     assert!(loss(&pairs) < 0.2, "{}", loss(&pairs));
     let mut alone = swarm("preset = \"none\"", 4);
-    run(&mut alone, 300);
+    alone.run_long(300);
     assert!(loss(&alone) > 2.0);
 }
 
@@ -403,15 +361,7 @@ fn motef_follows_its_equations_round_by_round() {
         }
         x = mixed;
     }
-    for (index, x) in x.iter().enumerate() {
-        let member = swarm.members.get_mut(&peer(index)).unwrap();
-        let found = member.anchors[&Round(rounds - 1)].clone();
-        for d in 0..DIM {
-            // f32 rounding of a dozen rounds on values below ten.
-            let off = (f64::from(found[d]) - x[d]).abs();
-            assert!(off < 1e-4, "peer {index}, dimension {d}: {off}");
-        }
-    }
+    follow(&swarm, rounds, &x);
 }
 
 #[test]
@@ -426,10 +376,7 @@ fn a_restored_companion_goes_on_to_the_bit() {
     ] {
         let (mut first, store) = (executor(text), Store::default());
         (0..4).for_each(|at| _ = alone(&mut first, &store, at, agrees));
-        let state = orders::saved(&mut first);
-        let mut again = executor(text);
-        again.restore(&state).unwrap();
-        assert_eq!(orders::saved(&mut again), state, "{text}");
+        let mut again = orders::restarted(&mut first, executor(text));
         for at in 4..9 {
             let [one, other] = [&mut first, &mut again].map(|e| alone(e, &store, at, agrees));
             assert_eq!(one, other, "{text}, round {at}");

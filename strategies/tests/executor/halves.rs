@@ -2,16 +2,15 @@
 //! ACCO (Nabli et al., arXiv 2406.02613) as it is written.
 
 use crate::common::store::Store;
-use crate::common::{Make, Swarm, orders, peer, quadratic};
-use murmurate_protocol::{
-    Done, Event, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget,
-    StoreId, TrainingRules,
+use crate::common::{
+    Make, Swarm, ended_alike, gradient, near, orders, peer, quadratic, quadratics, refused_key,
+    wide,
 };
+use murmurate_protocol::{Done, Event, FragmentId, Order, Part, Round, RunId, SliceId, StoreId};
 use murmurate_strategies::executor::Executor;
-use murmurate_strategies::grid::{Strategy, StrategyError};
+use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::toy::Quadratic;
-use std::collections::BTreeSet;
 
 const DIM: usize = 61;
 const PEERS: usize = 3;
@@ -30,18 +29,15 @@ fn acco(more: &str) -> String {
 }
 
 fn tasks() -> Vec<Quadratic> {
-    let task = |index| Quadratic::new(DIM, 1.0, 0.0, [index, PEERS], 11);
-    (0..PEERS).map(task).collect()
+    quadratics(DIM, 1.0, PEERS, 11)
 }
 
 /// The mean gradient of some peers at `x`.
 fn mean(tasks: &[Quadratic], x: &[f64]) -> Vec<f64> {
     let mut sum = vec![0.0; x.len()];
     for task in tasks {
-        let (curvature, center) = task.own();
-        for (at, g) in sum.iter_mut().enumerate() {
-            *g += f64::from(curvature[at]) * (x[at] - f64::from(center[at]));
-        }
+        let all = sum.iter_mut().zip(gradient(task, x));
+        all.for_each(|(sum, g)| *sum += g);
     }
     sum.iter().map(|g| g / tasks.len() as f64).collect()
 }
@@ -89,7 +85,7 @@ impl Opt {
 /// What is in force after every round: estimates after first halves, parameters after second ones.
 fn reference(text: &str, tasks: &[Quadratic], initial: &[f32], steps: usize) -> Vec<Vec<f64>> {
     let mut opt = Opt::new(text);
-    let mut theta: Vec<f64> = initial.iter().map(|x| f64::from(*x)).collect();
+    let mut theta = wide(initial);
     let mut first = mean(tasks, &theta);
     let mut all = Vec::new();
     for _ in 0..steps {
@@ -111,12 +107,8 @@ fn reference(text: &str, tasks: &[Quadratic], initial: &[f32], steps: usize) -> 
     all
 }
 
-fn near(found: &[f32], expected: &[f64], what: &str) {
-    for (f, e) in found.iter().zip(expected) {
-        // Thirty steps in f32 of values below ten.
-        assert!((f64::from(*f) - e).abs() < 2e-5, "{what}: {f} is not {e}");
-    }
-}
+/// What f32 rounds in thirty steps of values below ten.
+const ROUNDING: f64 = 2e-5;
 
 #[test]
 fn both_halves_move_the_parameters_that_the_second_one_was_computed_at() {
@@ -136,7 +128,12 @@ fn both_halves_move_the_parameters_that_the_second_one_was_computed_at() {
                             &swarm.members[&peer(index)].anchors[&Round(round as u64)]
                         };
                         assert_eq!(at(index), at(0), "the same bits");
-                        near(at(index), expected, &format!("{text} round {round}"));
+                        near(
+                            at(index),
+                            expected,
+                            ROUNDING,
+                            &format!("{text} round {round}"),
+                        );
                     }
                 }
             }
@@ -179,11 +176,7 @@ fn a_death_in_any_half_leaves_the_others_with_the_same_bits_and_a_newcomer_joins
             rounds.collect::<Vec<_>>() == [true; PEERS + 1]
         };
         swarm.run_until(all);
-        let ended = swarm
-            .members
-            .values()
-            .map(|member| member.digests[&Round(last)]);
-        assert_eq!(ended.collect::<BTreeSet<_>>().len(), 1, "{seed}");
+        ended_alike(&swarm, last, &format!("{seed}"));
         let joined = swarm.members[&peer(PEERS + 2)].events.iter();
         let joined = joined.filter(|e| matches!(e, Event::Voided { .. })).count();
         assert_eq!(joined, 0, "{seed}");
@@ -200,36 +193,19 @@ fn slice(round: u64, part: Part) -> SliceId {
 }
 
 fn train(round: u64, steps: u32, cut: bool) -> Order {
-    Order::Train {
-        round: Round(round),
-        budget: StepBudget::Steps(steps),
-        cut,
-        blocks: None,
-        rules: TrainingRules::default(),
-        peers: Participants::new(PeerId::from_bytes([0; 32]), std::iter::empty()),
-    }
+    orders::training(round, steps, cut, 1)
 }
 
 /// Ends a round whose cut is here, once the next round's gradient is computed.
 fn end(executor: &mut Executor, store: &Store, round: u64, void: bool) {
-    let (own, reduced) = (
-        slice(round, Part::Contribution),
-        slice(round, Part::Aggregate),
-    );
-    let fragment = FragmentId(0);
+    let (own, fragment) = (slice(round, Part::Contribution), FragmentId(0));
     let mut orders = vec![
         train(round + 1, 1, false),
         orders::encode(StoreId::Local, own),
     ];
-    if void {
-        let round = Round(round);
-        orders.push(orders::void(round, fragment));
-    } else {
-        orders.extend([
-            orders::reduce(fragment, vec![(own, 1.0)]),
-            orders::encode(StoreId::Shard(0), reduced),
-            orders::apply(Round(round), fragment, vec![reduced]),
-        ]);
+    match void {
+        true => orders.push(orders::void(Round(round), fragment)),
+        false => orders.extend(orders::alone(Round(round), fragment, own)),
     }
     orders.push(train(round + 1, 0, true));
     orders::perform(executor, store, &orders);
@@ -302,7 +278,12 @@ fn void_rounds_leave_no_half_behind() {
             for round in 0..14 {
                 end(&mut executor, &store, round, void.contains(&round));
                 let what = format!("{inner} void {void:?} round {round}");
-                near(executor.anchor(), &expected[round as usize], &what);
+                near(
+                    executor.anchor(),
+                    &expected[round as usize],
+                    ROUNDING,
+                    &what,
+                );
             }
         }
     }
@@ -316,9 +297,7 @@ fn a_restart_between_the_halves_goes_on_bit_by_bit() {
         for round in 0..rounds {
             end(&mut whole, &store, round, void == Some(round));
         }
-        let saved = orders::saved(&mut whole);
-        let mut again = executor(&text);
-        again.restore(&saved).unwrap();
+        let mut again = orders::restarted(&mut whole, executor(&text));
         // Who restarts computes the gradient again: both do, from the same parameters.
         let ends = [&mut whole, &mut again].map(|executor| {
             let store = Store::default();
@@ -375,23 +354,18 @@ fn a_state_of_the_middle_of_a_step_is_as_long_as_the_plan_says_and_goes_on() {
 
 #[test]
 fn rounds_that_are_no_halves_are_refused() {
-    let refusal = |text: &str| match text.parse::<Strategy>().unwrap_err() {
-        StrategyError::Refused { key, .. } => key.to_owned(),
-        StrategyError::DoesNotApply { key, .. } => key,
-        other => panic!("{other}"),
-    };
     let blend = "[overlap]\nblend = \"estimate\"\nlate_steps = \"1/1\"\n";
-    assert_eq!(
-        refusal(&format!("preset = \"diloco\"\n{blend}")),
-        "overlap.blend"
-    );
-    let early =
-        "preset = \"acco\"\n[synchronization]\ninner_steps = 3\n[overlap]\nlate_steps = 2\n";
-    assert_eq!(refusal(early), "overlap.late_steps");
-    let none = "preset = \"acco\"\n[overlap]\nlate_steps = 0\n";
-    assert_eq!(refusal(none), "overlap.blend");
-    let momenta = format!("preset = \"one-bit-adam\"\n[inner]\nsends = \"momenta\"\n{blend}");
-    assert_eq!(refusal(&momenta), "inner.sends");
+    let early = "[synchronization]\ninner_steps = 3\n[overlap]\nlate_steps = 2\n";
+    let momenta = format!("[inner]\nsends = \"momenta\"\n{blend}");
+    for (preset, keys, key) in [
+        ("diloco", blend, "overlap.blend"),
+        ("acco", early, "overlap.late_steps"),
+        ("acco", "[overlap]\nlate_steps = 0\n", "overlap.blend"),
+        ("one-bit-adam", &momenta, "inner.sends"),
+    ] {
+        let text = format!("preset = \"{preset}\"\n{keys}");
+        assert_eq!(refused_key(&text), key, "{text}");
+    }
     let strategy: Strategy = "preset = \"acco\"".parse().unwrap();
     assert_eq!(strategy.to_toml().parse::<Strategy>().unwrap(), strategy);
     assert!(strategy.stores().contains(&("first halves", 2.0)));

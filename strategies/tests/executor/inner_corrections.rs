@@ -1,8 +1,9 @@
 //! Corrections of the gradients of inner steps, chosen in the grid and carried out by real peers and
 //! Executors: they do what their equations say, and a peer that resumes goes on with them.
 
+use crate::common::check::worst_loss;
 use crate::common::store::Store;
-use crate::common::{Swarm, gradient, orders, peer, quadratic};
+use crate::common::{Swarm, gradient, near, orders, peer, quadratic, quadratics};
 use murmurate_protocol::{Combination, FragmentId, Order, Part, Piece, Round, StepBudget, StoreId};
 use murmurate_strategies::correct::CorrectionKind;
 use murmurate_strategies::executor::Executor;
@@ -18,27 +19,18 @@ const HETEROGENEITY: f64 = 0.5;
 fn swarm(strategy: &str) -> Swarm {
     let inner = *strategy.parse::<Strategy>().unwrap().inner_kind();
     let task = quadratic(DIM, HETEROGENEITY, inner);
-    let make = Box::new(move |index| task.build(index, PEERS, SEED));
-    Swarm::new(strategy, PEERS, 0, make)
+    Swarm::training(strategy, task, PEERS, [0, SEED])
 }
 
 fn objectives() -> Vec<Quadratic> {
-    (0..PEERS)
-        .map(|index| Quadratic::new(DIM, HETEROGENEITY, 0.0, [index, PEERS], SEED))
-        .collect()
+    quadratics(DIM, HETEROGENEITY, PEERS, SEED)
 }
 
-fn assert_close(found: &[f32], expected: &[f64], what: &str) {
-    for (f, e) in found.iter().zip(expected) {
-        // f32 rounding of some hundred inner steps on values of a few units.
-        assert!((f64::from(*f) - e).abs() < 1e-4, "{what}: {f} is not {e}");
-    }
-}
+/// What f32 rounds in some hundred inner steps on values of a few units.
+const ROUNDING: f64 = 1e-4;
 
 fn loss(swarm: &Swarm) -> f64 {
-    let all = swarm.members.values();
-    let losses = all.map(|m| objectives()[0].global_loss(m.executor.anchor()));
-    losses.fold(0.0, f64::max)
+    worst_loss(swarm, &objectives()[0])
 }
 
 #[test]
@@ -66,7 +58,7 @@ fn fed_prox_pulls_every_inner_step_to_the_anchor() {
         anchor = mean;
     }
     for member in swarm.members.values() {
-        assert_close(member.executor.anchor(), &anchor, "anchor");
+        near(member.executor.anchor(), &anchor, ROUNDING, "anchor");
     }
 }
 
@@ -116,7 +108,7 @@ fn quasi_global_momentum_is_of_how_mixing_moved_the_parameters() {
     }
     for (at, x) in x.iter().enumerate() {
         let found = &swarm.members[&peer(at)].anchors[&Round(rounds - 1)];
-        assert_close(found, x, &format!("peer {at}"));
+        near(found, x, ROUNDING, &format!("peer {at}"));
     }
 }
 
@@ -190,10 +182,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
 fn a_restored_momentum_goes_on_to_the_bit() {
     let (mut first, store) = (executor(), Store::default());
     (0..4).for_each(|at| _ = round(&mut first, &store, at));
-    let state = orders::saved(&mut first);
-    let mut again = executor();
-    again.restore(&state).unwrap();
-    assert_eq!(orders::saved(&mut again), state);
+    let mut again = orders::restarted(&mut first, executor());
     for at in 4..9 {
         let [one, other] = [&mut first, &mut again].map(|e| round(e, &store, at));
         assert_eq!(one, other, "round {at}");

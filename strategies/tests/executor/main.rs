@@ -9,6 +9,8 @@ mod companions;
 mod halves;
 mod inner_corrections;
 mod neighbours;
+#[path = "../numbers/mod.rs"]
+mod numbers;
 mod overlap;
 mod presets;
 mod rates;

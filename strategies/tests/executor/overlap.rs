@@ -2,11 +2,8 @@
 //! results do, against a reference of its own in f64.
 
 use crate::common::store::Store;
-use crate::common::{Make, Swarm, orders, peer, quadratic};
-use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Participants, PeerId, Round, SliceId, StepBudget, StoreId,
-    TrainingRules,
-};
+use crate::common::{Make, Swarm, gradient, near, orders, peer, quadratic, quadratics, wide};
+use murmurate_protocol::{Done, FragmentId, Order, Part, Round, SliceId, StoreId};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::Executor;
 use murmurate_strategies::grid::Strategy;
@@ -32,6 +29,19 @@ fn run(text: &str, rounds: u64) -> Swarm {
 /// A member's anchor when a round had ended.
 fn anchor(swarm: &Swarm, index: usize, round: u64) -> &[f32] {
     &swarm.members[&peer(index)].anchors[&Round(round)]
+}
+
+/// Checks that all hold the same bits after a round, and those of a reference.
+fn follow(swarm: &Swarm, round: u64, expected: &[f64], what: &str) {
+    for index in 0..PEERS {
+        let found = anchor(swarm, index, round);
+        assert_eq!(found, anchor(swarm, 0, round), "the same bits");
+        near(found, expected, 1e-5, &format!("{what} round {round}"));
+    }
+}
+
+fn tasks() -> Vec<Quadratic> {
+    quadratics(DIM, 1.0, PEERS, 11)
 }
 
 #[test]
@@ -94,10 +104,7 @@ fn means_of_eager_updates(
     [lr, momentum]: [f64; 2],
     rounds: usize,
 ) -> Vec<Vec<f64>> {
-    let tasks: Vec<Quadratic> = (0..PEERS)
-        .map(|index| Quadratic::new(DIM, 1.0, 0.0, [index, PEERS], 11))
-        .collect();
-    let initial: Vec<f64> = initial.iter().map(|x| f64::from(*x)).collect();
+    let (tasks, initial) = (tasks(), wide(initial));
     let (mut theta, mut velocity) = (vec![initial; PEERS], vec![vec![0.0; DIM]; PEERS]);
     let mut old = vec![vec![0.0; DIM]; PEERS];
     let mut means = vec![vec![0.0; DIM]];
@@ -143,21 +150,17 @@ impl Reference {
 
     /// The anchor after every round.
     fn anchors(self, initial: &[f32], rounds: usize) -> Vec<Vec<f64>> {
-        let tasks: Vec<Quadratic> = (0..PEERS)
-            .map(|index| Quadratic::new(DIM, 1.0, 0.0, [index, PEERS], 11))
-            .collect();
+        let tasks = tasks();
         let step = |theta: &mut Vec<Vec<f64>>, count: usize| {
             for (theta, task) in theta.iter_mut().zip(&tasks) {
-                let (curvature, center) = task.own();
                 for _ in 0..count {
-                    for ((x, k), c) in theta.iter_mut().zip(curvature).zip(center) {
-                        *x -= 0.1 * f64::from(*k) * (*x - f64::from(*c));
-                    }
+                    let down = gradient(task, theta);
+                    theta.iter_mut().zip(down).for_each(|(x, g)| *x -= 0.1 * g);
                 }
             }
         };
         let cut = |at: usize| at * DIM / self.fragments;
-        let mut anchor: Vec<f64> = initial.iter().map(|x| f64::from(*x)).collect();
+        let mut anchor = wide(initial);
         let mut theta = vec![anchor.clone(); PEERS];
         let mut anchors = Vec::new();
         step(&mut theta, self.inner_steps);
@@ -224,15 +227,8 @@ fn late_results_follow_the_reference() {
             let mut swarm = Swarm::new(&text, PEERS, seed, separable());
             swarm.run(12);
             let expected = reference.anchors(&swarm.initial.clone(), 12);
-            for (round, expected) in expected.iter().enumerate() {
-                for index in 0..PEERS {
-                    let found = anchor(&swarm, index, round as u64);
-                    assert_eq!(found, anchor(&swarm, 0, round as u64), "the same bits");
-                    for (f, e) in found.iter().zip(expected) {
-                        let far = (f64::from(*f) - e).abs();
-                        assert!(far < 1e-5, "{text} round {round}: {f} is not {e}");
-                    }
-                }
+            for (round, expected) in (0..).zip(&expected) {
+                follow(&swarm, round, expected, &text);
             }
         }
     }
@@ -255,22 +251,15 @@ fn eager_updates_are_the_papers_algorithm_beside_an_anchor_that_all_agree_on() {
         for seed in [0, 3] {
             let mut swarm = Swarm::new(&text, PEERS, seed, separable());
             swarm.run(12);
-            let mut expected: Vec<f64> = swarm.initial.iter().map(|x| f64::from(*x)).collect();
+            let mut expected = wide(&swarm.initial);
             let mut velocity = [0.0; DIM];
             let means = means_of_eager_updates(&swarm.initial.clone(), 5, [lr, momentum], 12);
-            for (round, mean) in means.iter().enumerate() {
+            for (round, mean) in (0..).zip(&means) {
                 for ((a, m), d) in expected.iter_mut().zip(&mut velocity).zip(mean) {
                     *m = momentum * *m - d;
                     *a -= lr * (momentum * *m - d);
                 }
-                for index in 0..PEERS {
-                    let found = anchor(&swarm, index, round as u64);
-                    assert_eq!(found, anchor(&swarm, 0, round as u64), "the same bits");
-                    for (f, e) in found.iter().zip(&expected) {
-                        let far = (f64::from(*f) - e).abs();
-                        assert!(far < 1e-5, "{text} round {round}: {f} is not {e}");
-                    }
-                }
+                follow(&swarm, round, &expected, &text);
             }
         }
     }
@@ -281,24 +270,16 @@ fn a_delayed_gradient_is_that_of_the_parameters_one_inner_step_ago() {
     let text = "preset = \"bsp\"\n[overlap]\nlate_steps = 1\n[inner]\noptimizer = \"sgd\"\nlr = 0.1\nmomentum = 0.0\n";
     let mut swarm = Swarm::new(text, PEERS, 0, separable());
     swarm.run(10);
-    let tasks: Vec<Quadratic> = (0..PEERS)
-        .map(|index| Quadratic::new(DIM, 1.0, 0.0, [index, PEERS], 11))
-        .collect();
-    let mut theta: Vec<f64> = swarm.initial.iter().map(|x| f64::from(*x)).collect();
+    let mut theta = wide(&swarm.initial);
     let mut stale = theta.clone();
     for round in 0..10 {
         let now = theta.clone();
-        for task in &tasks {
-            let (curvature, center) = task.own();
-            for (at, x) in theta.iter_mut().enumerate() {
-                let gradient = f64::from(curvature[at]) * (stale[at] - f64::from(center[at]));
-                *x -= 0.1 / PEERS as f64 * gradient;
-            }
+        for task in &tasks() {
+            let pairs = theta.iter_mut().zip(gradient(task, &stale));
+            pairs.for_each(|(x, g)| *x -= 0.1 / PEERS as f64 * g);
         }
         stale = now;
-        for (f, e) in anchor(&swarm, 0, round).iter().zip(&theta) {
-            assert!((f64::from(*f) - e).abs() < 1e-5, "round {round}: {f}, {e}");
-        }
+        follow(&swarm, round, &theta, text);
     }
 }
 
@@ -312,37 +293,20 @@ fn slice(round: u64, fragment: u16, part: Part) -> SliceId {
 }
 
 fn train(round: u64, steps: u32, cut: bool) -> Order {
-    let (round, budget) = (Round(round), StepBudget::Steps(steps));
-    Order::Train {
-        round,
-        budget,
-        cut,
-        blocks: None,
-        rules: TrainingRules::default(),
-        peers: Participants::new(
-            PeerId::from_bytes([0; 32]),
-            (1..PEERS as u8).map(|n| PeerId::from_bytes([n; 32])),
-        ),
-    }
+    orders::training(round, steps, cut, PEERS)
 }
 
 /// The cut of a round, and the beginning of the next one while the first fragment's result comes.
 fn one_round(executor: &mut Executor, store: &Store, round: u64) {
-    let (own, reduced) = (
-        slice(round, 0, Part::Contribution),
-        slice(round, 0, Part::Aggregate),
-    );
-    let encode = orders::encode;
-    for order in [
+    let own = slice(round, 0, Part::Contribution);
+    let begun = [
         train(round, 3, true),
         train(round + 1, 2, false),
-        encode(StoreId::Local, own),
-        orders::reduce(FragmentId(0), vec![(own, 8.0)]),
-        encode(StoreId::Shard(0), reduced),
-        orders::apply(Round(round), FragmentId(0), vec![reduced]),
-    ] {
-        executor.perform(&order, store);
-    }
+        orders::encode(StoreId::Local, own),
+    ];
+    orders::perform(executor, store, &begun);
+    let ended = orders::alone(Round(round), FragmentId(0), own);
+    orders::perform(executor, store, &ended);
 }
 
 /// What fragment 0's contribution is after a whole round's inner steps.
@@ -361,9 +325,7 @@ fn a_delta_that_was_left_behind_comes_back_with_a_void_round_and_with_a_restart(
     for order in [train(0, 3, true), train(1, 2, false)] {
         whole.perform(&order, &store);
     }
-    let state = orders::saved(&mut whole);
-    let mut again = executor(text);
-    again.restore(&state).unwrap();
+    let mut again = orders::restarted(&mut whole, executor(text));
     let void = orders::void(Round(0), FragmentId(0));
     whole.perform(&void, &store);
     let voided = next_contribution(&mut whole, &store, 1);
@@ -419,9 +381,7 @@ fn the_private_momentum_of_eager_updates_survives_a_restart_bit_by_bit() {
     let text = "preset = \"eager-diloco\"\n[overlap]\nfragments = 1\nlate_steps = 2\n";
     let (mut whole, store) = (executor(text), Store::default());
     one_round(&mut whole, &store, 0);
-    let state = orders::saved(&mut whole);
-    let mut again = executor(text);
-    again.restore(&state).unwrap();
+    let mut again = orders::restarted(&mut whole, executor(text));
     let ends = [&mut whole, &mut again].map(|executor| {
         let store = Store::default();
         one_round(executor, &store, 1);
@@ -438,9 +398,7 @@ fn what_was_trained_ahead_and_what_has_no_turn_outlive_a_restart_to_the_bit() {
         );
         let (mut whole, store) = (executor(&text), Store::default());
         one_round(&mut whole, &store, 0);
-        let state = orders::saved(&mut whole);
-        let mut again = executor(&text);
-        again.restore(&state).unwrap();
+        let mut again = orders::restarted(&mut whole, executor(&text));
         let mut cuts = [&mut whole, &mut again].map(|executor| {
             executor.perform(&train(1, 6, true), &store);
             let encoded = [0, 1].map(|fragment| {

@@ -17,11 +17,9 @@ const SEED: u64 = 3;
 fn loss(preset: &str, heterogeneity: f64, rounds: u64) -> f64 {
     let strategy = Strategy::preset(preset).unwrap();
     let task = quadratic(DIM, heterogeneity, *strategy.inner_kind());
-    let make = Box::new(move |index| task.build(index, PEERS, SEED));
-    let mut swarm = Swarm::new(&format!("preset = \"{preset}\""), PEERS, 0, make);
-    for at in (0..=rounds).step_by(200).skip(1) {
-        swarm.run(at);
-    }
+    let text = format!("preset = \"{preset}\"");
+    let mut swarm = Swarm::training(&text, task, PEERS, [0, SEED]);
+    swarm.run_long(rounds);
     let objective = Quadratic::new(DIM, heterogeneity, 0.0, [0, PEERS], SEED);
     let losses = swarm
         .members

@@ -2,18 +2,15 @@
 //! steps take, for deltas and for gradients, and after a restart.
 
 use crate::common::store::{Still, Store};
-use crate::common::{Swarm, gradient, orders, peer, quadratic};
-use murmurate_protocol::{
-    Combination, Done, Evaluation, InnerStep, Order, Piece, Round, RunId, StepBudget,
-};
+use crate::common::{Swarm, bare_trainer, gradient, near, orders, peer, quadratic, quadratics};
+use murmurate_protocol::{FragmentId, InnerStep, Round, RunId, StepBudget};
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::{InnerKind, InnerOptimizer};
-use murmurate_strategies::state::{StateError, StateSink, StateSource};
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::state::StateSource;
+use murmurate_strategies::toy::ToyTask;
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use std::f64::consts::PI;
-use std::ops::Range;
 
 const DIM: usize = 16;
 const PEERS: usize = 3;
@@ -46,8 +43,7 @@ fn model(rounds: u64, steps: u64, rate: impl Fn(u64, u64) -> f64) -> Vec<f64> {
     let mut anchor = vec![0.0f64; DIM];
     for round in 0..rounds {
         let mut mean = vec![0.0f64; DIM];
-        for index in 0..PEERS {
-            let of = Quadratic::new(DIM, HETEROGENEITY, 0.0, [index, PEERS], SEED);
+        for of in quadratics(DIM, HETEROGENEITY, PEERS, SEED) {
             let mut x = anchor.clone();
             for step in 0..steps {
                 let moves = gradient(&of, &x);
@@ -64,16 +60,11 @@ fn model(rounds: u64, steps: u64, rate: impl Fn(u64, u64) -> f64) -> Vec<f64> {
 }
 
 fn assert_follows(text: &str, rounds: u64, expected: &[f64]) {
-    let of = task(text);
-    let make = Box::new(move |index| of.build(index, PEERS, SEED));
-    let mut swarm = Swarm::new(text, PEERS, 0, make);
+    let mut swarm = Swarm::training(text, task(text), PEERS, [0, SEED]);
     swarm.run(rounds);
     for member in swarm.members.values() {
-        let found = &member.anchors[&Round(rounds - 1)];
-        for (f, e) in found.iter().zip(expected) {
-            // f32 rounding of some hundred inner steps on values of a few units.
-            assert!((f64::from(*f) - e).abs() < 1e-4, "{f} is not {e}");
-        }
+        // f32 rounding of some hundred inner steps on values of a few units.
+        near(&member.anchors[&Round(rounds - 1)], expected, 1e-4, text);
     }
     assert!(swarm.members.contains_key(&peer(0)));
 }
@@ -99,31 +90,26 @@ fn mean_gradients_are_applied_at_the_rate_of_their_round() {
 }
 
 fn executor(text: &str) -> Executor {
+    averaged(text, None)
+}
+
+/// One that keeps an average of the anchor.
+fn averaged(text: &str, ema: Option<f64>) -> Executor {
     let strategy: Strategy = text.parse().unwrap();
     let trainer = task(text).build(0, 2, SEED);
     let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
-    let parts = Parts::new(&strategy, &plan.unwrap(), DIM);
+    let mut parts = Parts::new(&strategy, &plan.unwrap(), DIM);
+    parts.ema = ema;
     Executor::new(trainer, parts, Box::new(Still))
 }
 
 /// Trains a round alone and makes what was trained the anchor.
-fn round(executor: &mut Executor, round: u64) -> Vec<f32> {
+fn round(executor: &mut Executor, round: u64, steps: u32) -> Vec<f32> {
     let (store, round) = (Store::default(), Round(round));
-    let train = orders::train(round, StepBudget::Steps(4));
-    let mix = Order::Combine {
-        piece: Piece::whole(murmurate_protocol::FragmentId(0)),
-        how: Combination::Mix {
-            round,
-            keep: 1.0,
-            inputs: Vec::new(),
-        },
-    };
-    let apply = orders::apply(round, murmurate_protocol::FragmentId(0), Vec::new());
-    for order in [train, mix, apply] {
-        if let Some(Done::Failed(error)) = executor.perform(&order, &store) {
-            panic!("{error}");
-        }
-    }
+    let train = orders::train(round, StepBudget::Steps(steps));
+    orders::perform(executor, &store, &[train]);
+    let kept = orders::keeps_its_own(round, FragmentId(0));
+    orders::perform(executor, &store, &kept);
     executor.anchor().to_vec()
 }
 
@@ -136,12 +122,11 @@ fn a_restarted_peer_goes_on_at_the_rate_of_its_round() {
              warmup_rounds = 2\nschedule_rounds = 8"
         );
         let mut first = executor(&text);
-        (0..4).for_each(|at| _ = round(&mut first, at));
-        let state = orders::saved(&mut first);
-        let mut again = executor(&text);
-        again.restore(&state).unwrap();
+        (0..4).for_each(|at| _ = round(&mut first, at, 4));
+        let mut again = orders::restarted(&mut first, executor(&text));
         for at in 4..10 {
-            assert_eq!(round(&mut first, at), round(&mut again, at), "round {at}");
+            let [one, other] = [&mut first, &mut again].map(|e| round(e, at, 4));
+            assert_eq!(one, other, "round {at}");
         }
     }
 }
@@ -222,22 +207,7 @@ fn tensors_by_pattern_do_not_decay() {
         let trainer = Box::new(Idle::new(*strategy.inner_kind()));
         let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
         let parts = Parts::new(&strategy, &plan.unwrap(), trainer.layout().len());
-        let mut executor = Executor::new(trainer, parts, Box::new(Still));
-        let store = Store::default();
-        let train = orders::train(Round(0), StepBudget::Steps(1));
-        executor.perform(&train, &store);
-        let mix = Order::Combine {
-            piece: Piece::whole(murmurate_protocol::FragmentId(0)),
-            how: Combination::Mix {
-                round: Round(0),
-                keep: 1.0,
-                inputs: Vec::new(),
-            },
-        };
-        executor.perform(&mix, &store);
-        let apply = orders::apply(Round(0), murmurate_protocol::FragmentId(0), Vec::new());
-        executor.perform(&apply, &store);
-        executor.anchor().to_vec()
+        round(&mut Executor::new(trainer, parts, Box::new(Still)), 0, 1)
     };
     assert_eq!(left(""), [0.9; 5]);
     assert_eq!(left("no_decay = [\"*.bias\"]"), [0.9, 0.9, 0.9, 1.0, 1.0]);
@@ -263,9 +233,7 @@ impl Idle {
 }
 
 impl Trainer for Idle {
-    fn layout(&self) -> &Layout {
-        &self.layout
-    }
+    bare_trainer!(values);
 
     fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
         let mut report = TrainReport::default();
@@ -279,45 +247,18 @@ impl Trainer for Idle {
         Ok(report)
     }
 
-    fn batch(&self) -> u64 {
-        1
-    }
-
     fn gradients(
         &mut self,
         _: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
         Ok(TrainReport::default())
     }
-
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
-        f(range.start, &mut self.values[range]);
-    }
-
-    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
-        Ok(Evaluation::default())
-    }
-
-    fn save(&mut self, _: &mut dyn StateSink) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn load(&mut self, _: &dyn StateSource) -> Result<(), StateError> {
-        Ok(())
-    }
 }
 
 #[test]
 fn the_average_follows_the_anchor_and_comes_back_from_a_checkpoint() {
     let text = "preset = \"none\"\n[synchronization]\ninner_steps = 4\n[inner]\nlr = 0.05";
-    let averaged = || {
-        let strategy: Strategy = text.parse().unwrap();
-        let trainer = task(text).build(0, 2, SEED);
-        let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
-        let mut parts = Parts::new(&strategy, &plan.unwrap(), DIM);
-        parts.ema = Some(0.5);
-        Executor::new(trainer, parts, Box::new(Still))
-    };
+    let averaged = || averaged(text, Some(0.5));
     let ema = |executor: &mut Executor| {
         let state = orders::saved(executor);
         let mut values = vec![0.0; DIM];
@@ -327,7 +268,7 @@ fn the_average_follows_the_anchor_and_comes_back_from_a_checkpoint() {
     let mut first = averaged();
     let mut expected = first.anchor().to_vec();
     for at in 0..20 {
-        let anchor = round(&mut first, at);
+        let anchor = round(&mut first, at, 4);
         let keep = 0.5f64.min((1.0 + at as f64) / (10.0 + at as f64)) as f32;
         for (e, a) in expected.iter_mut().zip(anchor) {
             *e = keep * *e + (1.0 - keep) * a;
@@ -341,7 +282,7 @@ fn the_average_follows_the_anchor_and_comes_back_from_a_checkpoint() {
     assert_eq!(ema(&mut again).1, expected);
     // A checkpoint without it: the average begins at the anchor.
     let mut plain = executor(text);
-    let anchor = round(&mut plain, 0);
+    let anchor = round(&mut plain, 0, 4);
     let state = orders::saved(&mut plain);
     let mut later = averaged();
     later.restore(&state).unwrap();

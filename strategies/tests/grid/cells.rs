@@ -1,4 +1,4 @@
-//! Cells in a configuration: how they are chosen, and what they refuse.
+//! Cells in a configuration: how they are chosen. What they refuse is among the refusals of `strategies.rs`.
 
 use murmurate_protocol::{ExchangeKind, Grouping, RunId};
 use murmurate_strategies::Layout;
@@ -76,55 +76,4 @@ fn the_topology_of_gossip_stays_beside_the_preset() {
     let strategy = parsed(text, "moshpit");
     assert_eq!(strategy.exchange(), ExchangeKind::Gossip);
     assert_eq!(strategy.grouping(), None);
-}
-
-#[test]
-fn what_cells_cannot_carry_is_refused_in_a_line_that_says_what_to_do() {
-    for (more, key) in [
-        ("[outer]\noptimizer = \"nesterov\"\n", "outer.optimizer"),
-        (
-            "[architecture]\ncontribution = \"delta\"\n",
-            "architecture.contribution",
-        ),
-        ("[aggregation]\nrule = \"median\"\n", "aggregation.rule"),
-        (
-            "[compression]\ncodec = \"top-k\"\ndensity = 0.1\n",
-            "compression.codec",
-        ),
-        (
-            "[compression]\ncodec = \"int8\"\nerror_feedback = true\n",
-            "compression.error_feedback",
-        ),
-        ("[agreement]\nliars = 1\n", "agreement.liars"),
-        ("[agreement]\nrow = 4\n", "agreement.row"),
-        ("[agreement]\ncell = 65\n", "agreement.cell"),
-        ("[agreement]\ncell = 1\n", "agreement.cell"),
-        ("[agreement]\ngrouping = \"grid\"\n", "agreement.grouping"),
-        ("[overlap]\nlate_steps = 2\n", "overlap"),
-        ("[overlap]\nstagger = 2\n", "overlap"),
-        ("[synchronization]\nenough = 3\n", "synchronization"),
-        ("[inner]\ncorrection = \"scaffold\"\n", "inner.correction"),
-    ] {
-        let error = Strategy::parse(more, Some("moshpit"))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains(key), "{more}: {error}");
-        assert!(!error.contains('\n'), "{error}");
-    }
-    let flat = Strategy::parse("[agreement]\ncell = 4\n", Some("diloco"));
-    let error = flat.unwrap_err().to_string();
-    assert!(error.contains("agreement.cell"), "{error}");
-    let random = "[agreement]\ndealing = \"random\"\n";
-    for preset in ["diloco", "d-psgd"] {
-        let error = Strategy::parse(random, Some(preset))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("agreement.dealing"), "{error}");
-    }
-    let unknown = Strategy::parse("[agreement]\ndealing = \"randm\"\n", Some("prague"));
-    let error = unknown.unwrap_err().to_string();
-    assert!(
-        error.contains("agreement.dealing") && error.contains("random"),
-        "{error}"
-    );
 }

@@ -1,5 +1,6 @@
 //! Aggregation rules against their papers: a reference in f64 for each, and what f liars among n can do.
 
+use crate::numbers::wide;
 use murmurate_strategies::aggregate::{
     AggregationKind, Aggregator, Bucketing, CenteredClip, GeometricMedian, Input, Krum, Median,
     TrimmedMean,
@@ -86,10 +87,6 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
         .map(|(a, b)| (a - b).powi(2))
         .sum::<f64>()
         .sqrt()
-}
-
-fn wide(v: &[f32]) -> Vec<f64> {
-    v.iter().map(|x| f64::from(*x)).collect()
 }
 
 fn column(vectors: &[Vec<f64>], d: usize) -> Vec<f64> {

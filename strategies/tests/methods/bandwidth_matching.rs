@@ -63,7 +63,10 @@ fn pairs_are_pairs_and_every_window_connects_all_peers() {
                             assert_ne!(a, b);
                             all.push((a, b));
                         }
-                        for rank in 0..count {
+                        // All ranks in the first round, in the others one of them.
+                        let first = round == 3 * window;
+                        let one = round as usize % count;
+                        for rank in (0..count).filter(|rank| first || *rank == one) {
                             let partners = topology.partners_by_rate(Round(round), rank, &rates);
                             let expected: Vec<_> =
                                 pairs[rank].map(|b| (b, 0.5)).into_iter().collect();

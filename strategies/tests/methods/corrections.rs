@@ -1,6 +1,7 @@
 //! Local corrections on peers whose data differ: each reaches the common optimum, or comes nearer, where
 //! the method that it corrects does not. They are driven as the train lane drives them.
 
+use crate::numbers::{gradient_f32 as gradient, quadratics};
 use murmurate_protocol::Round;
 use murmurate_strategies::correct::{Correction, CorrectionKind, Work};
 use murmurate_strategies::topology::{Ring, mixing_matrix};
@@ -12,16 +13,7 @@ const DIM: usize = 12;
 type Vectors = Vec<Vec<f32>>;
 
 fn peers() -> Vec<Quadratic> {
-    (0..PEERS)
-        .map(|i| Quadratic::new(DIM, 1.0, 0.0, [i, PEERS], 1))
-        .collect()
-}
-
-fn gradient(peer: &Quadratic, x: &[f32]) -> Vec<f32> {
-    let (curvature, center) = peer.own();
-    (0..DIM)
-        .map(|d| curvature[d] * (x[d] - center[d]))
-        .collect()
+    quadratics(DIM, 1.0, PEERS, 1)
 }
 
 fn zeros() -> Vectors {
@@ -45,9 +37,7 @@ fn mix(x: &Vectors) -> Vectors {
 
 /// How far the worst peer is from the common optimum.
 fn off(x: &[Vec<f32>]) -> f32 {
-    let optimum = Quadratic::new(DIM, 1.0, 0.0, [0, PEERS], 1)
-        .optimum()
-        .to_vec();
+    let optimum = peers()[0].optimum().to_vec();
     let each = x
         .iter()
         .flat_map(|x| x.iter().zip(&optimum).map(|(x, o)| (x - o).abs()));
@@ -128,30 +118,19 @@ fn tracking(kind: CorrectionKind, lr: f32) -> f32 {
 }
 
 #[test]
-fn gradient_tracking_reaches_the_optimum() {
-    let off = tracking(CorrectionKind::new("gradient-tracking", &[]).unwrap(), 0.1);
-    assert!(off < 1e-3, "{off}");
-}
-
-#[test]
-fn momentum_tracking_reaches_the_optimum_for_any_beta() {
-    for (beta, lr) in [(0.0, 0.1), (0.5, 0.05), (0.9, 0.01)] {
-        let off = tracking(
-            CorrectionKind::new("momentum-tracking", &[("beta", beta)]).unwrap(),
-            lr,
-        );
-        assert!(off < 1e-3, "beta {beta}: {off}");
-    }
-}
-
-#[test]
-fn trackers_of_averages_reach_the_optimum_for_any_beta() {
-    for beta in [0.0, 0.5, 0.9] {
-        let off = tracking(
-            CorrectionKind::new("motef", &[("beta", beta)]).unwrap(),
-            0.1,
-        );
-        assert!(off < 1e-3, "beta {beta}: {off}");
+fn trackers_reach_the_optimum_for_any_beta() {
+    for (name, beta, lr) in [
+        ("gradient-tracking", None, 0.1),
+        ("momentum-tracking", Some(0.0), 0.1),
+        ("momentum-tracking", Some(0.5), 0.05),
+        ("momentum-tracking", Some(0.9), 0.01),
+        ("motef", Some(0.0), 0.1),
+        ("motef", Some(0.5), 0.1),
+        ("motef", Some(0.9), 0.1),
+    ] {
+        let given: Vec<_> = beta.map(|beta| ("beta", beta)).into_iter().collect();
+        let off = tracking(CorrectionKind::new(name, &given).unwrap(), lr);
+        assert!(off < 1e-3, "{name} with beta {beta:?}: {off}");
     }
 }
 

@@ -5,12 +5,26 @@ mod aggregate;
 mod bandwidth_matching;
 mod corrections;
 mod inner;
+#[path = "../numbers/mod.rs"]
+mod numbers;
 mod outer;
 mod spectra;
 mod topologies;
 
 use murmurate_protocol::InnerStep;
+use murmurate_strategies::topology::TopologyKind;
 use murmurate_strategies::{Proceed, StepControl};
+
+/// A topology of the list.
+fn topology(name: &str, given: &[(&str, f64)]) -> TopologyKind {
+    TopologyKind::new(name, given).expect("the values are in range")
+}
+
+/// `W x`.
+fn mixed(w: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
+    let row = |row: &Vec<f64>| row.iter().zip(x).map(|(w, x)| w * x).sum();
+    w.iter().map(row).collect()
+}
 
 /// A number of inner steps.
 struct Count(u64);

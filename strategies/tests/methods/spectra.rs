@@ -5,7 +5,8 @@
 //! converges exactly if the spectral radius of that map is below one. The models are built from the
 //! shipped presets: their learning rates, rounds, topologies.
 
-use crate::Count;
+use crate::numbers::quadratics;
+use crate::{Count, mixed, topology};
 use murmurate_protocol::{
     CopyPlan, Dealing, ExchangeKind, Grouping, Round, RunId, SpanningTree, StepBudget,
 };
@@ -16,12 +17,7 @@ use murmurate_strategies::outer::OuterKind;
 use murmurate_strategies::topology::{
     OnePeerExponential, Ring, TopologyKind, eigenvalues, mixing_matrix,
 };
-use murmurate_strategies::toy::{Quadratic, ToyTask};
-
-/// A topology of the list.
-fn topology(name: &str, given: &[(&str, f64)]) -> TopologyKind {
-    TopologyKind::new(name, given).expect("the values are in range")
-}
+use murmurate_strategies::toy::ToyTask;
 
 const PEERS: usize = 8;
 
@@ -52,31 +48,48 @@ fn numbers<const N: usize>(kind: &OuterKind, keys: [&str; N]) -> [f64; N] {
 
 /// The curvatures of all peers, dimension by dimension, on the toy task.
 fn curvatures() -> Vec<Vec<f64>> {
-    let peers: Vec<_> = (0..PEERS)
-        .map(|i| Quadratic::new(12, 1.0, 0.0, [i, PEERS], 1))
-        .collect();
+    let peers = quadratics(12, 1.0, PEERS, 1);
     (0..12)
         .map(|d| peers.iter().map(|p| f64::from(p.own().0[d])).collect())
         .collect()
 }
 
-/// One inner step at curvature `k` as a linear map of (x, v). AdamW is linear once its second
-/// moment stands at the level that the gradients' noise gives it: `rate` is the learning rate over
-/// the root of that moment.
-fn inner_step(kind: &InnerKind, rate: f64, k: f64, x: &mut f64, v: &mut f64) {
-    let weight_decay = kind.number("weight_decay");
-    match kind.name() {
-        "sgd" => {
-            let momentum = kind.number("momentum");
-            *v = momentum * *v + (k + weight_decay) * *x;
-            *x -= rate * *v;
+/// The numbers of a linear inner optimizer, looked up once.
+#[derive(Clone, Copy)]
+struct Inner {
+    /// Of AdamW: decay is decoupled, and the momentum is a mean.
+    lr: Option<f64>,
+    momentum: f64,
+    weight_decay: f64,
+}
+
+impl Inner {
+    fn of(kind: &InnerKind) -> Self {
+        let (lr, momentum) = match kind.name() {
+            "sgd" => (None, kind.number("momentum")),
+            "adam-w" => (Some(kind.lr()), kind.pair("betas")[0]),
+            _ => panic!("presets take SGD or AdamW inside"),
+        };
+        Self {
+            lr,
+            momentum,
+            weight_decay: kind.number("weight_decay"),
         }
-        "adam-w" => {
-            let (lr, betas) = (kind.lr(), kind.pair("betas"));
-            *v = betas[0] * *v + (1.0 - betas[0]) * k * *x;
-            *x -= lr * weight_decay * *x + rate * *v;
+    }
+
+    /// One inner step at curvature `k` as a linear map of (x, v). AdamW is linear once its second moment stands
+    /// at the level that the gradients' noise gives it: `rate` is the learning rate over the root of that moment.
+    fn step(self, rate: f64, k: f64, x: &mut f64, v: &mut f64) {
+        match self.lr {
+            None => {
+                *v = self.momentum * *v + (k + self.weight_decay) * *x;
+                *x -= rate * *v;
+            }
+            Some(lr) => {
+                *v = self.momentum * *v + (1.0 - self.momentum) * k * *x;
+                *x -= lr * self.weight_decay * *x + rate * *v;
+            }
         }
-        _ => panic!("presets take SGD or AdamW inside"),
     }
 }
 
@@ -113,15 +126,41 @@ fn inner_steps(strategy: &Strategy) -> u32 {
     }
 }
 
+/// The rate at which peers move to their neighbours, and that of inner steps.
+fn replica_rates(strategy: &Strategy) -> (f64, f64) {
+    let (rate, _) = strategy.replicas().expect("replicas have a rate");
+    (f64::from(rate), rates(strategy.inner_kind())[0])
+}
+
+/// `sum_j W[i][j] (x_j - x_i)` for each i.
+fn pulls(w: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
+    let pull = |(row, own): (&Vec<f64>, &f64)| {
+        let pulls = row.iter().zip(x).map(|(w, other)| w * (other - own));
+        pulls.sum()
+    };
+    w.iter().zip(x).map(pull).collect()
+}
+
+/// Adds `rate` times each of these to what is there.
+fn moved(all: &mut [f64], rate: f64, by: &[f64]) {
+    all.iter_mut().zip(by).for_each(|(x, by)| *x += rate * by);
+}
+
+/// W of the ring.
+fn ring() -> Vec<Vec<f64>> {
+    mixing_matrix(&Ring, Round(0), PEERS)
+}
+
 /// State: anchor, outer momentum, then each peer's inner momentum.
 fn all_reduce_of_deltas(strategy: &Strategy, steps: u32, rate: f64, curvatures: &[f64]) -> f64 {
+    let inner = Inner::of(strategy.inner_kind());
     growth(2 + PEERS, |_, state| {
         let (shared, velocities) = state.split_at_mut(2);
         let mut delta = 0.0;
         for (v, k) in velocities.iter_mut().zip(curvatures) {
             let mut x = shared[0];
             for _ in 0..steps {
-                inner_step(strategy.inner_kind(), rate, *k, &mut x, v);
+                inner.step(rate, *k, &mut x, v);
             }
             delta += (x - shared[0]) / PEERS as f64;
         }
@@ -172,10 +211,9 @@ fn late_results(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
     let plan = strategy.overlap_plan();
     let late = plan.late_steps;
     let period = inner_steps(strategy) * u32::from(plan.stagger);
+    let inner = Inner::of(strategy.inner_kind());
     let train = |x: &mut f64, k: f64, steps: u32| {
-        for _ in 0..steps {
-            inner_step(strategy.inner_kind(), rate, k, x, &mut 0.0);
-        }
+        (0..steps).for_each(|_| inner.step(rate, k, x, &mut 0.0));
     };
     let eager = strategy.blend() == Blend::Eager;
     growth(2 + PEERS * (1 + usize::from(eager)), |_, state| {
@@ -240,6 +278,7 @@ fn arrivals_at_a_center(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f
         panic!("a preset with a center");
     };
     let at_once = u64::from(plan.buffer);
+    let inner = Inner::of(strategy.inner_kind());
     let rule = strategy.center();
     let weight = rule.staleness.of((PEERS as u64 - 1) / at_once) / at_once as f64;
     growth(4 + PEERS, |at, state| {
@@ -250,13 +289,7 @@ fn arrivals_at_a_center(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f
         }
         let (mut x, mut v) = (pulled[peer], 0.0);
         for _ in 0..inner_steps(strategy) {
-            inner_step(
-                strategy.inner_kind(),
-                rate,
-                curvatures[peer],
-                &mut x,
-                &mut v,
-            );
+            inner.step(rate, curvatures[peer], &mut x, &mut v);
         }
         if let Some(alpha) = rule.elastic {
             let pull = alpha * (x - shared[0]);
@@ -324,12 +357,13 @@ fn the_mean_gradient_converges() {
     // The codecs of the others are unbiased: their mean follows the same map.
     for name in ["bsp", "qsgd", "terngrad"] {
         let strategy = Strategy::preset(name).unwrap();
+        let inner = Inner::of(strategy.inner_kind());
         for rate in rates(strategy.inner_kind()) {
             for k in curvatures() {
                 let mean = k.iter().sum::<f64>() / PEERS as f64;
                 let radius = growth(2, |_, state| {
                     let (x, v) = state.split_at_mut(1);
-                    inner_step(strategy.inner_kind(), rate, mean, &mut x[0], &mut v[0]);
+                    inner.step(rate, mean, &mut x[0], &mut v[0]);
                 });
                 assert!(radius < 1.0, "{name} at rate {rate}: {radius}");
                 // Heavy ball with complex eigenvalues has the radius sqrt(momentum).
@@ -383,18 +417,14 @@ fn gossip_of_parameters(
     inner: &InnerKind,
     curvatures: &[f64],
 ) -> f64 {
-    let rate = rates(inner)[0];
+    let (rate, inner) = (rates(inner)[0], Inner::of(inner));
     growth(2 * PEERS, |round, state| {
         let (all, velocities) = state.split_at_mut(PEERS);
         for ((x, v), k) in all.iter_mut().zip(velocities).zip(curvatures) {
-            (0..steps).for_each(|_| inner_step(inner, rate, *k, x, v));
+            (0..steps).for_each(|_| inner.step(rate, *k, x, v));
         }
         let w = &matrices[round as usize % matrices.len()];
-        let mixed: Vec<f64> = w
-            .iter()
-            .map(|row| row.iter().zip(&*all).map(|(w, x)| w * x).sum())
-            .collect();
-        all.copy_from_slice(&mixed);
+        all.copy_from_slice(&mixed(w, all));
     })
 }
 
@@ -475,8 +505,7 @@ fn random_cells_mix_at_the_rate_of_random_groups() {
                     *into += share / rounds as f64;
                 }
             }
-            let mixed = w.iter().map(|r| r.iter().zip(&x).map(|(w, x)| w * x).sum());
-            let mixed: Vec<f64> = mixed.collect();
+            let mixed = mixed(&w, &x);
             left += square(&mixed) / square(&x) / rounds as f64;
             // Rounding stays small beside what is left; where nothing is left, it begins again.
             let norm = square(&mixed).sqrt();
@@ -516,6 +545,7 @@ fn the_gossip_of_presets_converges() {
 /// State: x of each peer, then the last message of every rank to every other (along the tree's edges).
 fn relayed(tree: &SpanningTree, strategy: &Strategy, curvatures: &[f64]) -> f64 {
     let rate = rates(strategy.inner_kind())[0];
+    let near: Vec<Vec<usize>> = (0..PEERS).map(|i| tree.neighbours(i)).collect();
     let at = |from: usize, to: usize| PEERS + from * PEERS + to;
     growth(PEERS + PEERS * PEERS, |_, state| {
         for (x, k) in state.iter_mut().zip(curvatures) {
@@ -523,18 +553,18 @@ fn relayed(tree: &SpanningTree, strategy: &Strategy, curvatures: &[f64]) -> f64 
         }
         let before = state.clone();
         for i in 0..PEERS {
-            for j in tree.neighbours(i) {
-                let others = tree.neighbours(i).into_iter().filter(|l| *l != j);
-                state[at(i, j)] = before[i] + others.map(|l| before[at(l, i)]).sum::<f64>();
+            for &j in &near[i] {
+                let others = near[i].iter().filter(|l| **l != j);
+                state[at(i, j)] = before[i] + others.map(|l| before[at(*l, i)]).sum::<f64>();
             }
         }
         for i in 0..PEERS {
-            let came = tree.neighbours(i).into_iter().map(|j| state[at(j, i)]);
+            let came = near[i].iter().map(|j| state[at(*j, i)]);
             state[i] = (before[i] + came.sum::<f64>()) / PEERS as f64;
         }
         // Where there is no edge nothing is relayed.
         for i in 0..PEERS {
-            for j in (0..PEERS).filter(|j| !tree.neighbours(i).contains(j)) {
+            for j in (0..PEERS).filter(|j| !near[i].contains(j)) {
                 state[at(i, j)] = 0.0;
             }
         }
@@ -544,43 +574,30 @@ fn relayed(tree: &SpanningTree, strategy: &Strategy, curvatures: &[f64]) -> f64 
 #[test]
 fn sums_along_a_tree_converge() {
     let strategy = Strategy::preset("relaysgd").unwrap();
-    let kinds = [
-        topology("binary-tree", &[]),
-        topology("exponential", &[]),
-        topology("hypercube", &[]),
-        topology("ring", &[]),
-        topology("torus", &[]),
-    ];
-    for kind in kinds {
-        let tree = SpanningTree::of(&*kind.build(0), PEERS);
-        converges(&format!("{kind:?}"), |k| relayed(&tree, &strategy, k));
+    for kind in ["binary-tree", "exponential", "hypercube", "ring", "torus"] {
+        let tree = SpanningTree::of(&*topology(kind, &[]).build(0), PEERS);
+        converges(kind, |k| relayed(&tree, &strategy, k));
     }
 }
 
 /// State: x of each peer, then its replica at the neighbours. The codec is linear and has the largest error
 /// that `delta` allows: C(z) = delta z.
 fn replicas(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64]) -> f64 {
-    let (rate, lr) = (
-        f64::from(strategy.replicas().expect("replicas have a rate").0),
-        rates(strategy.inner_kind())[0],
-    );
+    let (rate, lr) = replica_rates(strategy);
     growth(2 * PEERS, |_, state| {
         let (all, known) = state.split_at_mut(PEERS);
         for ((x, h), k) in all.iter_mut().zip(&mut *known).zip(curvatures) {
             *x -= lr * k * *x;
             *h += delta * (*x - *h);
         }
-        for (i, x) in all.iter_mut().enumerate() {
-            let pulls = w[i].iter().zip(&*known).map(|(w, h)| w * (h - known[i]));
-            *x += rate * pulls.sum::<f64>();
-        }
+        moved(all, rate, &pulls(w, known));
     })
 }
 
 #[test]
 fn differences_to_replicas_converge() {
     let strategy = Strategy::preset("choco").unwrap();
-    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    let w = ring();
     for delta in [0.05, 0.1, 0.3, 0.6, 1.0] {
         let what = format!("choco with delta {delta}");
         converges(&what, |k| replicas(&strategy, &w, delta, k));
@@ -590,10 +607,7 @@ fn differences_to_replicas_converge() {
 /// State: x of each peer, what has flowed to it of trackers, the replicas of its parameters and of its tracker. The
 /// sum of what has flowed is zero, and stays it.
 fn tracking(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64]) -> f64 {
-    let (rate, lr) = (
-        f64::from(strategy.replicas().expect("replicas have a rate").0),
-        rates(strategy.inner_kind())[0],
-    );
+    let (rate, lr) = replica_rates(strategy);
     growth(4 * PEERS, |_, state| {
         let (all, rest) = state.split_at_mut(PEERS);
         let (flowed, known) = rest.split_at_mut(PEERS);
@@ -606,22 +620,14 @@ fn tracking(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64])
             h[i] += delta * (all[i] - h[i]);
             k[i] += delta * (y - k[i]);
         }
-        for (i, row) in w.iter().enumerate() {
-            let pull = |known: &[f64]| -> f64 {
-                row.iter()
-                    .zip(known)
-                    .map(|(w, other)| w * (other - known[i]))
-                    .sum()
-            };
-            all[i] += rate * pull(h);
-            flowed[i] += rate * pull(k);
-        }
+        moved(all, rate, &pulls(w, h));
+        moved(flowed, rate, &pulls(w, k));
     })
 }
 
 #[test]
 fn trackers_converge() {
-    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    let w = ring();
     let presets = [
         ("gradient-tracking", vec![1.0]),
         // Top-k keeps more than its density of what is left out again and again.
@@ -643,10 +649,7 @@ fn tracking_of_averages(
     delta: f64,
     curvatures: &[f64],
 ) -> f64 {
-    let (rate, lr) = (
-        f64::from(strategy.replicas().expect("replicas have a rate").0),
-        rates(strategy.inner_kind())[0],
-    );
+    let (rate, lr) = replica_rates(strategy);
     assert_eq!(strategy.correction_kind().name(), "motef");
     let beta = strategy.correction_kind().number("beta");
     growth(5 * PEERS, |_, state| {
@@ -660,19 +663,16 @@ fn tracking_of_averages(
             state[h + i] += delta * (state[x + i] - state[h + i]);
             state[k + i] += delta * (y - state[k + i]);
         }
-        for (i, row) in w.iter().enumerate() {
-            for (moved, known) in [(x, h), (s, k)] {
-                let pulls = row.iter().enumerate();
-                let pulls = pulls.map(|(j, w)| w * (state[known + j] - state[known + i]));
-                state[moved + i] += rate * pulls.sum::<f64>();
-            }
+        for (into, known) in [(x, h), (s, k)] {
+            let pulls = pulls(w, &state[known..known + PEERS]);
+            moved(&mut state[into..into + PEERS], rate, &pulls);
         }
     })
 }
 
 #[test]
 fn trackers_of_averages_converge() {
-    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    let w = ring();
     let strategy = Strategy::preset("motef").unwrap();
     for delta in [0.1, 0.3, 0.6, 1.0] {
         let what = format!("motef with delta {delta}");
@@ -689,10 +689,7 @@ fn differences(strategy: &Strategy, w: &[Vec<f64>], factor: f64, curvatures: &[f
     };
     growth(2 * PEERS, |round, state| {
         let (copies, before) = state.split_at_mut(PEERS);
-        let mixed: Vec<f64> = w
-            .iter()
-            .map(|row| row.iter().zip(&*copies).map(|(w, h)| w * h).sum())
-            .collect();
+        let mixed = mixed(w, copies);
         for i in 0..PEERS {
             let x = mixed[i] - lr * curvatures[i] * mixed[i];
             match plan {
@@ -711,7 +708,7 @@ fn differences(strategy: &Strategy, w: &[Vec<f64>], factor: f64, curvatures: &[f
 
 #[test]
 fn differences_to_one_copy_converge() {
-    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    let w = ring();
     for (name, factors) in [
         // int8 is exact to 1/127 of the largest value.
         ("dcd-psgd", vec![0.9, 0.99, 1.0, 1.01, 1.1]),
@@ -730,6 +727,7 @@ fn momentum_of_pairs(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 
     assert_eq!(strategy.outer_kind().name(), "no-lo-co");
     let [lr, momentum, pull] = numbers(strategy.outer_kind(), ["lr", "momentum", "pull"]);
     let matrices = matrices(strategy.topology_kind().expect("gossip has one"));
+    let (inner, steps) = (Inner::of(strategy.inner_kind()), inner_steps(strategy));
     growth(2 * PEERS, |round, state| {
         let (anchors, velocities) = state.split_at_mut(PEERS);
         let trained: Vec<f64> = anchors
@@ -737,17 +735,14 @@ fn momentum_of_pairs(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 
             .zip(curvatures)
             .map(|(a, k)| {
                 let (mut x, mut v) = (*a, 0.0);
-                for _ in 0..inner_steps(strategy) {
-                    inner_step(strategy.inner_kind(), rate, *k, &mut x, &mut v);
-                }
+                (0..steps).for_each(|_| inner.step(rate, *k, &mut x, &mut v));
                 x
             })
             .collect();
-        let before = anchors.to_vec();
         let w = &matrices[round as usize % matrices.len()];
-        let mix = |row: &[f64], of: &[f64]| row.iter().zip(of).map(|(w, v)| w * v).sum::<f64>();
-        for (i, (a, m)) in anchors.iter_mut().zip(velocities).enumerate() {
-            let (x, mean) = (mix(&w[i], &trained), mix(&w[i], &before));
+        let means = mixed(w, &trained).into_iter().zip(mixed(w, anchors));
+        let own = anchors.iter_mut().zip(velocities);
+        for ((a, m), (x, mean)) in own.zip(means) {
             *m = momentum * *m + lr * (x - mean) + pull * (mean - *a);
             *a += *m;
         }
@@ -786,10 +781,7 @@ fn control_variates_converge() {
 
 /// State: x of each peer, then what the codec C(z) = delta z left out.
 fn squeezed(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64]) -> f64 {
-    let (rate, lr) = (
-        f64::from(strategy.replicas().expect("replicas have a rate").0),
-        rates(strategy.inner_kind())[0],
-    );
+    let (rate, lr) = replica_rates(strategy);
     growth(2 * PEERS, |_, state| {
         let (all, left) = state.split_at_mut(PEERS);
         let mut sent = vec![0.0; PEERS];
@@ -799,17 +791,14 @@ fn squeezed(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64])
             let v = *x + *e;
             (*sent, *e) = (delta * v, (1.0 - delta) * v);
         }
-        for (i, x) in all.iter_mut().enumerate() {
-            let pulls = w[i].iter().zip(&sent).map(|(w, c)| w * (c - sent[i]));
-            *x += rate * pulls.sum::<f64>();
-        }
+        moved(all, rate, &pulls(w, &sent));
     })
 }
 
 #[test]
 fn error_feedback_between_neighbours_converges() {
     let strategy = Strategy::preset("deepsqueeze").unwrap();
-    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    let w = ring();
     for delta in [0.05, 0.1, 0.3, 0.6, 1.0] {
         let what = format!("deepsqueeze with delta {delta}");
         converges(&what, |k| squeezed(&strategy, &w, delta, k));
@@ -818,36 +807,24 @@ fn error_feedback_between_neighbours_converges() {
 
 /// State: x of each peer, then what has moved away from it, whose sum is zero.
 fn exact_diffusion(strategy: &Strategy, w: &[Vec<f64>], curvatures: &[f64]) -> f64 {
-    let (rate, lr) = (
-        f64::from(strategy.replicas().expect("replicas have a rate").0),
-        rates(strategy.inner_kind())[0],
-    );
+    let (rate, lr) = replica_rates(strategy);
     growth(2 * PEERS, |_, state| {
-        let (all, moved) = state.split_at_mut(PEERS);
-        let mean = moved.iter().sum::<f64>() / PEERS as f64;
-        moved.iter_mut().for_each(|d| *d -= mean);
-        for ((y, d), k) in all.iter_mut().zip(&*moved).zip(curvatures) {
+        let (all, gone) = state.split_at_mut(PEERS);
+        let mean = gone.iter().sum::<f64>() / PEERS as f64;
+        gone.iter_mut().for_each(|d| *d -= mean);
+        for ((y, d), k) in all.iter_mut().zip(&*gone).zip(curvatures) {
             *y -= lr * k * *y + d;
         }
-        let flows: Vec<f64> = w
-            .iter()
-            .zip(&*all)
-            .map(|(row, own)| {
-                let pulls = row.iter().zip(&*all).map(|(w, y)| w * (y - own));
-                rate * pulls.sum::<f64>()
-            })
-            .collect();
-        for ((y, d), flow) in all.iter_mut().zip(moved).zip(flows) {
-            *y += flow;
-            *d -= flow;
-        }
+        let flows = pulls(w, all);
+        moved(all, rate, &flows);
+        moved(gone, -rate, &flows);
     })
 }
 
 #[test]
 fn exact_diffusion_converges() {
     let strategy = Strategy::preset("d2").unwrap();
-    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    let w = ring();
     converges("d2", |k| exact_diffusion(&strategy, &w, k));
 }
 
@@ -879,11 +856,12 @@ fn gossip_of_parameters_converges_on_every_topology() {
 #[test]
 fn training_alone_converges_to_its_own_optimum() {
     let strategy = Strategy::preset("none").unwrap();
+    let inner = Inner::of(strategy.inner_kind());
     for rate in rates(strategy.inner_kind()) {
         for k in curvatures().concat() {
             let radius = growth(2, |_, state| {
                 let (x, v) = state.split_at_mut(1);
-                inner_step(strategy.inner_kind(), rate, k, &mut x[0], &mut v[0]);
+                inner.step(rate, k, &mut x[0], &mut v[0]);
             });
             assert!(radius < 1.0, "none at rate {rate}: {radius}");
         }

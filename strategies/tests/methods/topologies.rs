@@ -5,6 +5,7 @@
     reason = "matrices are read by row and column at once"
 )]
 
+use crate::{mixed, topology};
 use murmurate_protocol::{Partners, Round, Topology};
 use murmurate_strategies::topology::{
     BaseK, EquiDyn, EquiStatic, Exponential, Hypercube, Islands, Matcha, Moshpit, NullCascade,
@@ -12,11 +13,6 @@ use murmurate_strategies::topology::{
     eigenvalues, mixing_matrix,
 };
 use std::f64::consts::PI;
-
-/// A topology of the list.
-fn topology(name: &str, given: &[(&str, f64)]) -> TopologyKind {
-    TopologyKind::new(name, given).expect("the values are in range")
-}
 
 type Matrix = Vec<Vec<f64>>;
 
@@ -60,6 +56,17 @@ fn product(topology: &dyn Topology, first: u64, rounds: u64, count: usize) -> Ma
         all = multiply(&mixing_matrix(topology, Round(round), count), &all);
     }
     all
+}
+
+/// The mixing matrix of what each rank pushes.
+fn matrix(count: usize, send: impl Fn(usize) -> Vec<(usize, f64)>) -> Matrix {
+    let mut w = vec![vec![0.0; count]; count];
+    for rank in 0..count {
+        let send = send(rank);
+        w[rank][rank] = 1.0 - send.iter().map(|(_, share)| share).sum::<f64>();
+        send.iter().for_each(|(to, share)| w[*to][rank] = *share);
+    }
+    w
 }
 
 fn assert_mean(w: &Matrix, what: &str) {
@@ -109,9 +116,7 @@ fn the_mean_is_kept() {
             let mut x: Vec<f64> = (0..count).map(|i| ((i * 37) % 11) as f64 - 4.0).collect();
             let mean = x.iter().sum::<f64>() / count as f64;
             for round in 0..20 {
-                let w = mixing_matrix(&*topology, Round(round), count);
-                let mix = |row: &Vec<f64>| row.iter().zip(&x).map(|(w, x)| w * x).sum();
-                x = w.iter().map(mix).collect();
+                x = mixed(&mixing_matrix(&*topology, Round(round), count), &x);
             }
             let after = x.iter().sum::<f64>() / count as f64;
             assert!(
@@ -308,9 +313,7 @@ fn islands_are_one_within_and_all_are_after_a_mean_across() {
                 trained[rank] = ((rank * 31 + round as usize * 17) % 13) as f64;
                 x[rank] += trained[rank];
             }
-            let w = mixing_matrix(&topology, Round(round), count);
-            let mix = |row: &Vec<f64>| row.iter().zip(&x).map(|(w, x)| w * x).sum();
-            x = w.iter().map(mix).collect();
+            x = mixed(&mixing_matrix(&topology, Round(round), count), &x);
             let crossed = crossing(&topology, round, group, count);
             if topology.across(Round(round)) {
                 assert_eq!(crossed, count * (islands - 1));
@@ -420,13 +423,7 @@ fn equi_topologies_contract_at_a_rate_that_does_not_depend_on_n() {
         // The mean of W^T W over all distances: E ||W x||^2 as a quadratic form.
         let mut mean = vec![vec![0.0; count]; count];
         for shift in 1..count {
-            let mut w = vec![vec![0.0; count]; count];
-            for rank in 0..count {
-                let send = EquiDyn::at_distance(shift, rank, count).send;
-                let kept = 1.0 - send.iter().map(|(_, share)| share).sum::<f64>();
-                w[rank][rank] = kept;
-                send.iter().for_each(|(to, share)| w[*to][rank] = *share);
-            }
+            let w = matrix(count, |rank| EquiDyn::at_distance(shift, rank, count).send);
             for (i, j) in (0..count).flat_map(|i| (0..count).map(move |j| (i, j))) {
                 let square: f64 = (0..count).map(|k| w[k][i] * w[k][j]).sum();
                 mean[i][j] += (square - 1.0 / count as f64) / (count - 1) as f64;
@@ -478,13 +475,8 @@ fn matcha_follows_its_expectation() {
         for draw in 0..64u32 {
             let active = [0, 1, 2, 3, 4, 5].map(|bit| draw >> bit & 1 == 1);
             let on = draw.count_ones() as i32;
-            let weight = budget_power(budget, on) * budget_power(1.0 - budget, 6 - on);
-            let mut w = vec![vec![0.0; count]; count];
-            for rank in 0..count {
-                let send = Matcha::with_active(active, rank, count).send;
-                w[rank][rank] = 1.0 - send.iter().map(|(_, share)| share).sum::<f64>();
-                send.iter().for_each(|(to, share)| w[*to][rank] = *share);
-            }
+            let weight = f64::powi(budget, on) * f64::powi(1.0 - budget, 6 - on);
+            let w = matrix(count, |rank| Matcha::with_active(active, rank, count).send);
             let square = multiply(&w, &w);
             for (i, j) in (0..count).flat_map(|i| (0..count).map(move |j| (i, j))) {
                 mean[i][j] += weight * square[i][j];
@@ -511,8 +503,4 @@ fn matcha_follows_its_expectation() {
             );
         }
     }
-}
-
-fn budget_power(base: f64, exponent: i32) -> f64 {
-    base.powi(exponent)
 }

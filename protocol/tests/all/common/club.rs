@@ -4,19 +4,17 @@
     missing_docs,
     clippy::unwrap_used,
     clippy::type_complexity,
-    clippy::too_many_lines,
-    clippy::collapsible_match,
     reason = "every test file uses its own part of it"
 )]
 
-use super::{BinaryTree, config, peer, plan};
+use super::{BinaryTree, config, peer, plan, record};
 use core::time::Duration;
 use murmurate_protocol::record::{Framer, RecordHeader, Recorder};
 use murmurate_protocol::wire::{Message, PeerRecord, RecordFields};
 use murmurate_protocol::{
     Combination, Digest, Done, Ending, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Input,
-    Locality, Order, Output, Part, Passes, Peer, PeerError, PeerId, Piece, Plan, PushOutcome,
-    Round, RunId, Schedule, ServerPlan, SliceId, Source, StateId, StepBudget, StoreId, Time,
+    Locality, Order, Output, Part, Passes, Peer, PeerError, PeerId, Phase, Piece, Plan,
+    PushOutcome, Round, Schedule, ServerPlan, SliceId, Source, StateId, StepBudget, StoreId, Time,
     TrainSummary, WorkError,
 };
 use std::cell::Cell;
@@ -155,44 +153,48 @@ impl Club {
 
     /// Members that follow a schedule for `rounds` rounds, with a fragment long enough for it.
     pub(crate) fn scheduled(count: u8, schedule: Schedule, rounds: u64) -> Self {
-        let mut plan = plan(ExchangeKind::AllReduce, 1);
-        (plan.schedule, plan.rounds) = (schedule, rounds);
-        let len = 64 * schedule.cost(usize::from(count)).shards;
-        plan.fragments.iter_mut().for_each(|f| f.len = len);
+        let shards = schedule.cost(usize::from(count)).shards;
+        Self::lasting(count, ExchangeKind::AllReduce, rounds, shards, |plan| {
+            plan.schedule = schedule;
+        })
+    }
+
+    /// Members of `rounds` rounds, whose fragment has 64 values for each of these shards.
+    fn lasting(
+        count: u8,
+        exchange: ExchangeKind,
+        rounds: u64,
+        shards: u64,
+        change: impl FnOnce(&mut Plan),
+    ) -> Self {
+        let mut plan = plan(exchange, 1);
+        plan.rounds = rounds;
+        plan.fragments[0].len = 64 * shards;
+        change(&mut plan);
         Self::of(count, &plan, |_| Digest::of(b"anchor"))
     }
 
     /// Members that contribute twice to each of `rounds` rounds.
     pub(crate) fn passing_twice(exchange: ExchangeKind, count: u8, rounds: u64) -> Self {
-        let mut plan = plan(exchange, 1);
-        (plan.agreement.passes, plan.rounds) = (Passes::Two, rounds);
-        plan.fragments
-            .iter_mut()
-            .for_each(|f| f.len = 64 * u64::from(count));
-        Self::of(count, &plan, |_| Digest::of(b"anchor"))
+        Self::lasting(count, exchange, rounds, u64::from(count), |plan| {
+            plan.agreement.passes = Passes::Two;
+        })
     }
 
     /// Members whose owners share `parts` of a fragment for `rounds` rounds.
     pub(crate) fn in_parts(count: u8, (owners, parts): (u16, u16), rounds: u64) -> Self {
-        let mut plan = plan(ExchangeKind::Server(ServerPlan { owners }), 1);
-        (plan.agreement.parts, plan.rounds) = (parts, rounds);
-        plan.fragments
-            .iter_mut()
-            .for_each(|f| f.len = 64 * u64::from(parts));
-        Self::of(count, &plan, |_| Digest::of(b"anchor"))
+        let exchange = ExchangeKind::Server(ServerPlan { owners });
+        Self::lasting(count, exchange, rounds, u64::from(parts), |plan| {
+            plan.agreement.parts = parts;
+        })
     }
 
     /// Gives the members records that say where they are. In the first rounds others may not have them.
     pub(crate) fn locate(&mut self, locality: impl Fn(u8) -> Locality) {
         for id in 1..=self.members.len() as u8 {
             let record = PeerRecord::from(RecordFields {
-                peer: peer(id),
-                run: RunId::from_bytes([1; 32]),
-                sequence: 1,
-                expires: self.now + Duration::from_secs(3_000),
-                addresses: Vec::new(),
                 locality: locality(id),
-                signature: Vec::new(),
+                ..record(id, self.now + Duration::from_secs(3_000))
             });
             self.tell(peer(id), Input::Record(record));
         }
@@ -347,6 +349,42 @@ impl Club {
         );
     }
 
+    /// Whether all members exchange.
+    pub(crate) fn exchanges(&self) -> bool {
+        let mut all = self.members.values();
+        all.all(|m| m.peer.phase() == Phase::Exchange)
+    }
+
+    /// Whether all members have ended the last round.
+    pub(crate) fn has_finished(&self) -> bool {
+        let mut all = self.members.values();
+        all.all(|m| m.peer.phase() == Phase::Finished)
+    }
+
+    /// What this member says and pushes gets to no other while `silent` is set, and nothing gets to it.
+    pub(crate) fn isolate(&mut self, who: PeerId, silent: &Rc<Cell<bool>>) {
+        let (unheard, unpushed) = (Rc::clone(silent), Rc::clone(silent));
+        self.hears = Box::new(move |from, to, _| !unheard.get() || (from != who && to != who));
+        self.fate = Box::new(move |from, to, _| {
+            let passes = !unpushed.get() || (from != who && to != who);
+            passes.then_some(PushOutcome::Delivered)
+        });
+    }
+
+    /// Checks that no member broke a rule.
+    pub(crate) fn assert_rules(&self) {
+        let broken = self.members.values().flat_map(|m| &m.broken).next();
+        assert_eq!(broken, None);
+    }
+
+    /// Checks that all members decided a round in ballot zero, with the contributions of all.
+    pub(crate) fn assert_whole(&self, round: u64, what: &str) {
+        let (decided, n) = (self.decided(round), self.members.len());
+        let whole = |d: &(u8, Vec<Vec<PeerId>>)| d.0 == 0 && d.1.iter().all(|set| set.len() == n);
+        let all = decided.len() == n && decided.iter().all(whole);
+        assert!(all, "{what}: {decided:?}");
+    }
+
     fn feed(&mut self, to: PeerId, input: Input) {
         let Some(member) = self.members.get_mut(&to) else {
             return;
@@ -384,10 +422,8 @@ impl Club {
 
     fn perform(&mut self, who: PeerId, output: Output) {
         match output {
-            Output::Send { to, message } => {
-                if (self.hears)(who, to, &message) {
-                    self.tell(to, Input::Received { from: who, message });
-                }
+            Output::Send { to, message } if (self.hears)(who, to, &message) => {
+                self.tell(to, Input::Received { from: who, message });
             }
             Output::Push {
                 to, slice, meta, ..
@@ -468,306 +504,240 @@ impl Club {
         }
     }
 
+    /// What the Executor answers; nothing to an order that needs no answer.
     fn answer(&mut self, who: PeerId, order: &Order) -> Option<Done> {
-        let bad = self.bad;
-        let mut loss = 0.0;
-        if let Order::Train { round, budget, .. } = order {
-            self.now = self.now + self.training;
-            self.budgets.push((who, *round, *budget));
-            loss = (self.loss)(who, *round);
-        }
-        let member = self.members.get_mut(&who)?;
-        Some(match order {
-            Order::Train { .. } => Done::Trained(TrainSummary {
-                steps: 1,
-                samples: 8 + u64::from(who.as_bytes()[0]),
-                loss,
-                ..TrainSummary::default()
-            }),
-            Order::Encode {
-                slice,
-                of,
-                from: from @ (Source::Store(_) | Source::Masked(_)),
-            } => {
+        let done = match order {
+            Order::Train { round, budget, .. } => {
+                self.now = self.now + self.training;
+                self.budgets.push((who, *round, *budget));
+                Ok(Done::Trained(TrainSummary {
+                    steps: 1,
+                    samples: 8 + u64::from(who.as_bytes()[0]),
+                    loss: (self.loss)(who, *round),
+                    ..TrainSummary::default()
+                }))
+            }
+            Order::Encode { slice, of, from } => self.encode(who, *slice, *of, from),
+            Order::Combine { piece, how } => self.combine(who, *piece, how),
+            Order::Apply {
+                round,
+                fragment,
+                ending,
+                ..
+            } => self.apply(who, *round, *fragment, ending),
+            Order::Stage { slice } => self.stage(who, *slice),
+            Order::Measure { round, .. } => {
+                let about = self.members[&who].staged;
+                let useful = about.map(|about| (self.useful)(who, about, *round));
+                let loss = useful.map_or(0.0, |useful| -useful);
+                Ok(Done::Measured { loss })
+            }
+            Order::Read { slice } => match self.members[&who].store.get(slice) {
+                Some(digest) => Ok(Done::Read {
+                    bytes: self.texts.get(digest).cloned().unwrap_or(vec![7; 3]),
+                }),
+                None => Err(WorkError::Gone { slice: *slice }),
+            },
+            Order::Release { slice } => {
+                self.members.get_mut(&who)?.store.remove(slice);
+                return None;
+            }
+            Order::Settle { .. } | Order::Forget(_) => return None,
+            Order::Evaluate { .. } => Ok(Done::Evaluated(Evaluation::default())),
+            Order::Save { .. } => Ok(Done::Saved),
+            Order::Pin { round, note } => {
+                let root = self.members[&who].anchor;
+                self.notes.insert((*round, root), note.clone());
+                Ok(Done::Pinned(StateId {
+                    round: *round,
+                    root,
+                    bytes: 9,
+                }))
+            }
+            Order::Load { state } => {
+                let member = self.members.get_mut(&who)?;
+                member.anchor = state.root;
+                let note = self.notes.get(&(state.round, state.root));
+                Ok(Done::Loaded {
+                    digests: vec![member.anchor; member.peer.plan().fragments.len()],
+                    note: note.cloned().unwrap_or_default(),
+                })
+            }
+        };
+        Some(done.unwrap_or_else(Done::Failed))
+    }
+
+    fn encode(
+        &mut self,
+        who: PeerId,
+        slice: SliceId,
+        of: u16,
+        from: &Source,
+    ) -> Result<Done, WorkError> {
+        let member = &self.members[&who];
+        let fragment = member.peer.plan().fragment(slice.fragment);
+        let len = fragment.map_or(0, |f| f.len);
+        let own = Value::from([(who, 1.0)]);
+        Ok(match from {
+            Source::Store(_) | Source::Masked(_) => {
                 let value = match from {
                     Source::Store(StoreId::Shard(shard)) => {
                         member.shards[&(slice.fragment, *shard)].clone()
                     }
-                    _ => Value::from([(who, 1.0)]),
+                    _ => own,
                 };
-                let place = (slice.round, slice.fragment, slice.shard, of);
-                let digest = Digest::of(format!("{place:?} {value:?}").as_bytes());
-                self.values.insert(digest, value);
-                member.store.insert(*slice, digest);
-                let plan = member.peer.plan();
-                let len = plan.fragment(slice.fragment).map_or(0, |f| f.len);
-                let at = |shard: u16| len * u64::from(shard) / u64::from(*of);
+                let at = |shard: u16| len * u64::from(shard) / u64::from(of);
                 let bytes = 4 * (at(slice.shard + 1) - at(slice.shard));
-                let digest = (slice.part == Part::Aggregate).then_some(digest);
-                Done::Encoded { bytes, digest }
+                let place = (slice.round, slice.fragment, slice.shard, of);
+                self.keep(who, slice, &format!("{place:?}"), value, bytes)
             }
-            Order::Combine {
-                piece: Piece {
-                    fragment, shard, ..
-                },
-                how: Combination::Reduce(inputs),
-            } => match mean(&self.values, &member.store, bad, (who, 0.0), inputs) {
-                Ok(value) => {
-                    member.shards.insert((*fragment, *shard), value);
-                    Done::Combined
-                }
-                Err(error) => Done::Failed(error),
-            },
-            Order::Encode {
-                slice,
-                from: Source::Basis(inputs),
-                ..
-            } => match mean(&self.values, &member.store, bad, (who, 0.0), inputs) {
-                Ok(value) => self.keep(who, *slice, value),
-                Err(error) => Done::Failed(error),
-            },
-            Order::Encode {
-                slice,
-                from: Source::Second { basis },
-                ..
-            } => {
+            Source::Basis(inputs) => {
+                let value = self.mean(who, 0.0, inputs)?;
+                self.keep(who, slice, &format!("{slice:?}"), value, 64)
+            }
+            Source::Second { basis } => {
                 let basis = member.store[basis];
-                let value = Value::from([(who, 1.0)]);
-                let done = self.keep(who, *slice, value);
-                let second = self.members[&who].store[slice];
-                self.bases.insert(second, basis);
+                let done = self.keep(who, slice, &format!("{slice:?}"), own, 64);
+                self.bases.insert(self.members[&who].store[&slice], basis);
                 done
             }
-            Order::Encode {
-                slice,
-                from: Source::Joined { basis, inputs },
-                ..
-            } => {
+            Source::Joined { basis, inputs } => {
                 let basis = member.store[basis];
                 let fits = |slice: &SliceId| self.bases.get(&member.store[slice]) == Some(&basis);
                 if let Some((slice, _)) = inputs.iter().find(|(slice, _)| !fits(slice)) {
-                    return Some(Done::Failed(WorkError::BadSlice {
-                        slice: *slice,
-                        origin: slice.origin,
-                        reason: "for another basis".to_owned(),
-                    }));
+                    return Err(bad_slice(slice, "for another basis"));
                 }
-                match mean(&self.values, &member.store, bad, (who, 0.0), inputs) {
-                    Ok(value) => self.keep(who, *slice, value),
-                    Err(error) => Done::Failed(error),
-                }
+                let value = self.mean(who, 0.0, inputs)?;
+                self.keep(who, slice, &format!("{slice:?}"), value, 64)
             }
-            Order::Combine {
-                piece: Piece { fragment, .. },
-                how:
-                    Combination::Mix {
-                        round,
-                        keep,
-                        inputs,
-                    },
-            } => match mean(&self.values, &member.store, bad, (who, *keep), inputs) {
-                Ok(value) => {
-                    self.mixes.push((who, *round, *fragment, value));
-                    Done::Combined
-                }
-                Err(error) => Done::Failed(error),
-            },
-            // What replicas hold is tested with tensors.
-            Order::Combine {
-                piece: Piece { fragment, .. },
-                how: Combination::MixReplicas { round, inputs },
-            } => match mean(&self.values, &member.store, bad, (who, 1.0), inputs) {
-                Ok(value) => {
-                    self.mixes.push((who, *round, *fragment, value));
-                    Done::Combined
-                }
-                Err(error) => Done::Failed(error),
-            },
-            Order::Encode {
-                slice,
-                from: Source::Relayed(inputs),
-                ..
-            } => {
-                let value = match mean(&self.values, &member.store, bad, (who, 1.0), inputs) {
-                    Ok(value) => value,
-                    Err(error) => return Some(Done::Failed(error)),
-                };
-                let digest = Digest::of(format!("{slice:?} {value:?}").as_bytes());
-                self.values.insert(digest, value);
-                member.store.insert(*slice, digest);
-                let fragment = member.peer.plan().fragment(slice.fragment);
-                let bytes = 4 * fragment.map_or(0, |f| f.len);
-                let digest = None;
-                Done::Encoded { bytes, digest }
+            Source::Relayed(inputs) => {
+                let value = self.mean(who, 1.0, inputs)?;
+                self.keep(who, slice, &format!("{slice:?}"), value, 4 * len)
             }
-            Order::Apply {
-                ending: Ending::Apply(aggregates),
-                round,
-                fragment,
-                ..
-            } => {
-                for slice in aggregates {
-                    let digest = member.store.get(slice).expect("what is applied is here");
-                    let Some(value) = self.values.get(digest) else {
-                        return Some(Done::Failed(WorkError::BadSlice {
-                            slice: *slice,
-                            origin: slice.origin,
-                            reason: "garbage".to_owned(),
-                        }));
-                    };
-                    let stated = stated(&member.events, *round, *fragment, slice.shard);
-                    if let Some(stated) = stated {
-                        assert_mean(value, &stated);
-                    }
-                }
-                let bytes: Vec<u8> = aggregates
-                    .iter()
-                    .flat_map(|s| {
-                        *member
-                            .store
-                            .get(s)
-                            .expect("what is applied is here")
-                            .as_bytes()
-                    })
-                    .chain(*member.anchor.as_bytes())
-                    .collect();
-                member.anchor = Digest::of(&bytes);
-                Done::Applied {
-                    digest: member.anchor,
-                    note: Vec::new(),
-                }
-            }
-            Order::Combine {
-                how: Combination::ResetCenter(_),
-                ..
-            }
-            | Order::Combine {
-                how: Combination::MoveCenter(_),
-                ..
-            } => Done::Combined,
-            Order::Combine {
-                how: Combination::SumRow(_),
-                ..
-            }
-            | Order::Encode {
-                from: Source::Noted(_) | Source::Bundle { .. },
-                ..
-            } => Done::Combined,
-            Order::Apply {
-                ending: Ending::Gather(inputs),
-                ..
-            } => {
-                if let Some((slice, _)) = inputs.iter().find(|(s, _)| Some(s.origin) == bad) {
-                    return Some(Done::Failed(WorkError::BadSlice {
-                        slice: *slice,
-                        origin: slice.origin,
-                        reason: "NaN".to_owned(),
-                    }));
-                }
-                if inputs.is_empty() {
-                    return Some(Done::Applied {
-                        digest: member.anchor,
-                        note: Vec::new(),
-                    });
-                }
-                let mut bytes = member.anchor.as_bytes().to_vec();
-                for (slice, weight) in inputs {
-                    let digest = member.store.get(slice).expect("what is gathered is here");
-                    bytes.extend_from_slice(digest.as_bytes());
-                    bytes.extend_from_slice(&weight.to_le_bytes());
-                }
-                member.anchor = Digest::of(&bytes);
-                Done::Applied {
-                    digest: member.anchor,
-                    note: Vec::new(),
-                }
-            }
-            Order::Stage { slice } => {
-                if let Some(slice) = slice.filter(|slice| Some(slice.origin) == bad) {
-                    return Some(Done::Failed(WorkError::BadSlice {
-                        slice,
-                        origin: slice.origin,
-                        reason: "NaN".to_owned(),
-                    }));
-                }
-                member.staged = slice.map(|slice| slice.origin);
-                Done::Combined
-            }
-            Order::Measure { round, .. } => {
-                let (about, now) = (member.staged, *round);
-                Done::Measured {
-                    loss: about.map_or(0.0, |about| -(self.useful)(who, about, now)),
-                }
-            }
-            Order::Encode {
-                slice,
-                from: Source::Bytes(bytes),
-                ..
-            } => {
+            Source::Bytes(bytes) => {
                 let digest = Digest::of(bytes);
                 self.texts.insert(digest, bytes.clone());
-                member.store.insert(*slice, digest);
+                self.store_of(who).insert(slice, digest);
                 let bytes = bytes.len() as u64;
                 let digest = Some(digest);
                 Done::Encoded { bytes, digest }
             }
-            Order::Read { slice } => match member.store.get(slice) {
-                Some(digest) => Done::Read {
-                    bytes: self.texts.get(digest).cloned().unwrap_or(vec![7; 3]),
-                },
-                None => Done::Failed(WorkError::Gone { slice: *slice }),
-            },
-            Order::Release { slice } => {
-                member.store.remove(slice);
-                return None;
-            }
-            Order::Settle { .. } | Order::Forget(_) => {
-                return None;
-            }
-            Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
-            // No club is split: what a merge does is tested in the simulator.
-            Order::Combine {
-                how: Combination::Average(_),
-                ..
-            } => Done::Combined,
-            Order::Apply {
-                ending: Ending::Merge(_) | Ending::Void,
-                ..
-            } => Done::Applied {
-                digest: member.anchor,
-                note: Vec::new(),
-            },
-            Order::Save { .. } => Done::Saved,
-            Order::Pin { round, note } => {
-                self.notes.insert((*round, member.anchor), note.clone());
-                Done::Pinned(StateId {
-                    round: *round,
-                    root: member.anchor,
-                    bytes: 9,
-                })
-            }
-            Order::Load { state } => {
-                member.anchor = state.root;
-                Done::Loaded {
-                    digests: vec![member.anchor; member.peer.plan().fragments.len()],
-                    note: self
-                        .notes
-                        .get(&(state.round, state.root))
-                        .cloned()
-                        .unwrap_or_default(),
-                }
-            }
+            Source::Noted(_) | Source::Bundle { .. } => Done::Combined,
         })
     }
 
-    /// Keeps encoded bytes of this content under the slice's name.
-    fn keep(&mut self, who: PeerId, slice: SliceId, value: Value) -> Done {
-        let digest = Digest::of(format!("{slice:?} {value:?}").as_bytes());
+    fn combine(&mut self, who: PeerId, piece: Piece, how: &Combination) -> Result<Done, WorkError> {
+        let fragment = piece.fragment;
+        match how {
+            Combination::Reduce(inputs) => {
+                let value = self.mean(who, 0.0, inputs)?;
+                let shards = &mut self.members.get_mut(&who).expect("it ordered").shards;
+                shards.insert((fragment, piece.shard), value);
+            }
+            Combination::Mix {
+                round,
+                keep,
+                inputs,
+            } => {
+                let value = self.mean(who, *keep, inputs)?;
+                self.mixes.push((who, *round, fragment, value));
+            }
+            // What replicas hold is tested with tensors.
+            Combination::MixReplicas { round, inputs } => {
+                let value = self.mean(who, 1.0, inputs)?;
+                self.mixes.push((who, *round, fragment, value));
+            }
+            // No club is split: what a merge does is tested in the simulator.
+            Combination::ResetCenter(_)
+            | Combination::MoveCenter(_)
+            | Combination::SumRow(_)
+            | Combination::Average(_) => {}
+        }
+        Ok(Done::Combined)
+    }
+
+    fn apply(
+        &mut self,
+        who: PeerId,
+        round: Round,
+        fragment: FragmentId,
+        ending: &Ending,
+    ) -> Result<Done, WorkError> {
+        let member = self.members.get_mut(&who).expect("it ordered");
+        let bytes_of = |slice: &SliceId| *member.store[slice].as_bytes();
+        match ending {
+            Ending::Apply(aggregates) => {
+                for slice in aggregates {
+                    let value = self.values.get(&member.store[slice]);
+                    let value = value.ok_or_else(|| bad_slice(slice, "garbage"))?;
+                    let stated = stated(&member.events, round, fragment, slice.shard);
+                    if let Some(stated) = stated {
+                        assert_mean(value, &stated);
+                    }
+                }
+                let mut bytes: Vec<u8> = aggregates.iter().flat_map(bytes_of).collect();
+                bytes.extend(member.anchor.as_bytes());
+                member.anchor = Digest::of(&bytes);
+            }
+            Ending::Gather(inputs) => {
+                let bad = |slice: &SliceId| Some(slice.origin) == self.bad;
+                if let Some((slice, _)) = inputs.iter().find(|(slice, _)| bad(slice)) {
+                    return Err(bad_slice(slice, "NaN"));
+                }
+                let mut bytes = member.anchor.as_bytes().to_vec();
+                for (slice, weight) in inputs {
+                    bytes.extend(bytes_of(slice));
+                    bytes.extend(weight.to_le_bytes());
+                }
+                if !inputs.is_empty() {
+                    member.anchor = Digest::of(&bytes);
+                }
+            }
+            Ending::Merge(_) | Ending::Void => {}
+        }
+        let note = Vec::new();
+        let digest = member.anchor;
+        Ok(Done::Applied { digest, note })
+    }
+
+    fn stage(&mut self, who: PeerId, slice: Option<SliceId>) -> Result<Done, WorkError> {
+        if let Some(slice) = slice.filter(|slice| Some(slice.origin) == self.bad) {
+            return Err(bad_slice(&slice, "NaN"));
+        }
+        let member = self.members.get_mut(&who).expect("it ordered");
+        member.staged = slice.map(|slice| slice.origin);
+        Ok(Done::Combined)
+    }
+
+    /// The mean of the slices and of a member's own part, each with its weight.
+    fn mean(&self, who: PeerId, own: f64, inputs: &[(SliceId, f64)]) -> Result<Value, WorkError> {
+        let store = &self.members[&who].store;
+        let total: f64 = own + inputs.iter().map(|(_, weight)| weight).sum::<f64>();
+        let mut value = Value::new();
+        if own > 0.0 {
+            value.insert(who, own / total);
+        }
+        for (slice, weight) in inputs {
+            let liar = Some(slice.origin) == self.bad && slice.origin != who;
+            let found = self.values.get(&store[slice]).filter(|_| !liar);
+            for (peer, share) in found.ok_or_else(|| bad_slice(slice, "NaN"))? {
+                *value.entry(*peer).or_default() += share * weight / total;
+            }
+        }
+        Ok(value)
+    }
+
+    fn store_of(&mut self, who: PeerId) -> &mut BTreeMap<SliceId, Digest> {
+        &mut self.members.get_mut(&who).expect("it ordered").store
+    }
+
+    /// Keeps encoded bytes of this content and length under the slice's name.
+    fn keep(&mut self, who: PeerId, slice: SliceId, name: &str, value: Value, bytes: u64) -> Done {
+        let digest = Digest::of(format!("{name} {value:?}").as_bytes());
         self.values.insert(digest, value);
-        let member = self.members.get_mut(&who).unwrap();
-        member.store.insert(slice, digest);
+        self.store_of(who).insert(slice, digest);
         let digest = (slice.part == Part::Aggregate).then_some(digest);
-        Done::Encoded { bytes: 64, digest }
+        Done::Encoded { bytes, digest }
     }
 
     /// Bytes and pushes of a round, member by member.
@@ -815,32 +785,12 @@ impl Club {
     }
 }
 
-/// The mean of the slices and of a member's own part, each with its weight.
-fn mean(
-    values: &BTreeMap<Digest, Value>,
-    store: &BTreeMap<SliceId, Digest>,
-    bad: Option<PeerId>,
-    (who, own): (PeerId, f64),
-    inputs: &[(SliceId, f64)],
-) -> Result<Value, WorkError> {
-    let total: f64 = own + inputs.iter().map(|(_, weight)| weight).sum::<f64>();
-    let mut value = Value::new();
-    if own > 0.0 {
-        value.insert(who, own / total);
+fn bad_slice(slice: &SliceId, reason: &str) -> WorkError {
+    WorkError::BadSlice {
+        slice: *slice,
+        origin: slice.origin,
+        reason: reason.to_owned(),
     }
-    for (slice, weight) in inputs {
-        let liar = Some(slice.origin) == bad && slice.origin != who;
-        let found = values.get(&store[slice]).filter(|_| !liar);
-        let found = found.ok_or_else(|| WorkError::BadSlice {
-            slice: *slice,
-            origin: slice.origin,
-            reason: "NaN".to_owned(),
-        })?;
-        for (peer, share) in found {
-            *value.entry(*peer).or_default() += share * weight / total;
-        }
-    }
-    Ok(value)
 }
 
 /// The contributors of a shard, as a member said it had decided.

@@ -15,8 +15,8 @@ use murmurate_protocol::{
     AgreedLinks, Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest,
     ExchangeKind, FoundingBallot, FoundingMessage, FragmentId, FragmentPlan, GroupTag, LayoutHash,
     Loss, Members, Part, Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName,
-    RollSeat, Round, RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization,
-    Tag, Taken, TallyEntry, Time, Topology,
+    RollSeat, Round, RunId, SNAPSHOT_VERSION, Schedule, SliceId, SliceMeta, Snapshot, StateId,
+    StepBudget, Synchronization, Tag, Taken, TallyEntry, Time, Topology,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -25,6 +25,19 @@ use proptest::prelude::*;
 /// A peer whose id is one byte, repeated.
 pub(crate) fn peer(id: u8) -> PeerId {
     PeerId::from_bytes([id; 32])
+}
+
+pub(crate) fn peers(ids: impl IntoIterator<Item = u8>) -> Vec<PeerId> {
+    ids.into_iter().map(peer).collect()
+}
+
+/// Bytes in lines of 32, as golden files have them.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let lines = bytes.chunks(32).map(|line| {
+        let digits: String = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        digits + "\n"
+    });
+    lines.collect()
 }
 
 /// A plan with this number of fragments, each of 10 values.
@@ -83,6 +96,57 @@ pub(crate) fn ready(round: Round, weight: f64, anchor: Digest, proposes: bool) -
         said: Said::new(weight),
         anchor,
         proposes,
+    }
+}
+
+/// A peer's sign of life, with what it has.
+pub(crate) fn alive(round: Round, anchor: Digest, muster: Muster) -> MembershipMessage {
+    MembershipMessage::Alive(Alive {
+        round,
+        ready: true,
+        anchor,
+        muster,
+        branch: None,
+    })
+}
+
+/// A peer's record of the run, without addresses.
+pub(crate) fn record(id: u8, expires: Time) -> RecordFields {
+    RecordFields {
+        peer: peer(id),
+        run: RunId::from_bytes([1; 32]),
+        sequence: 1,
+        expires,
+        addresses: Vec::new(),
+        locality: murmurate_protocol::Locality::default(),
+        signature: vec![7; 64],
+    }
+}
+
+/// The first slice of a round's only fragment.
+pub(crate) fn slice(round: u64, part: Part, origin: u8) -> SliceId {
+    SliceId {
+        round: Round(round),
+        fragment: FragmentId(0),
+        shard: 0,
+        part,
+        origin: peer(origin),
+        attempt: Attempt::FIRST,
+    }
+}
+
+/// A snapshot of a plan, at the beginning of a round.
+pub(crate) fn snapshot(plan: &Plan, round: Round) -> Snapshot {
+    Snapshot {
+        version: SNAPSHOT_VERSION,
+        plan: plan.hash(),
+        round,
+        weights: vec![1.0; plan.fragments.len()],
+        ahead: None,
+        roll: Vec::new(),
+        ledger: Vec::new(),
+        split: None,
+        seats: Vec::new(),
     }
 }
 

@@ -4,8 +4,9 @@ use super::{config, peer, plan};
 use core::time::Duration;
 use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster, TransferMessage};
 use murmurate_protocol::{
-    Base, Digest, Done, ExchangeKind, Input, Order, Output, Partners, Peer, PeerConfig, PeerId,
-    Plan, Round, SliceId, SliceMeta, Snapshot, Time, Topology, TrainSummary,
+    Base, Digest, Done, Event, ExchangeKind, FetchId, Input, Order, Output, Partners, Peer,
+    PeerConfig, PeerId, Plan, Round, SliceId, SliceMeta, Snapshot, StateId, Time, Topology,
+    TrainSummary,
 };
 
 /// Every peer of two pushes half of its mass to the other, and expects none.
@@ -101,9 +102,15 @@ impl One {
     }
 
     pub(crate) fn meet(&mut self, other: PeerId) {
+        self.meet_as(other, |_| {});
+    }
+
+    /// Another one links, and greets with what differs from this peer's own greeting.
+    pub(crate) fn meet_as(&mut self, other: PeerId, change: impl FnOnce(&mut Hello)) {
         self.feed(Input::LinkUp(other));
-        let message = MembershipMessage::Hello(self.hello());
-        self.hear(other, message);
+        let mut hello = self.hello();
+        change(&mut hello);
+        self.hear(other, MembershipMessage::Hello(hello));
     }
 
     pub(crate) fn hear(&mut self, from: PeerId, message: impl Into<Message>) {
@@ -136,6 +143,77 @@ impl One {
         }
     }
 
+    /// What it said, and to whom.
+    pub(crate) fn said(&self) -> impl Iterator<Item = (PeerId, &Message)> {
+        self.outputs.iter().filter_map(|output| match output {
+            Output::Send { to, message } => Some((*to, message)),
+            _ => None,
+        })
+    }
+
+    /// Whom it told something of this kind.
+    pub(crate) fn told(&self, wanted: impl Fn(&Message) -> bool) -> Vec<PeerId> {
+        let said = self.said().filter(|(_, message)| wanted(message));
+        said.map(|(to, _)| to).collect()
+    }
+
+    /// Whom it asked for decisions.
+    pub(crate) fn asked_for_history(&self) -> Vec<PeerId> {
+        self.told(|message| {
+            matches!(
+                message,
+                Message::Transfer(TransferMessage::HistoryAsk { .. })
+            )
+        })
+    }
+
+    pub(crate) fn orders(&self) -> impl Iterator<Item = &Order> {
+        self.outputs.iter().filter_map(|output| match output {
+            Output::Order { order, .. } => Some(order),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.outputs.iter().filter_map(|output| match output {
+            Output::Emit(event) => Some(event),
+            _ => None,
+        })
+    }
+
+    /// How many rules it saw broken.
+    pub(crate) fn misbehaved(&self) -> usize {
+        let broken = |event: &&Event| matches!(event, Event::Misbehaved { .. });
+        self.events().filter(broken).count()
+    }
+
+    /// What it fetches, and from whom.
+    pub(crate) fn fetches(&self) -> Vec<(FetchId, Vec<PeerId>)> {
+        let fetch = |output: &Output| match output {
+            Output::Fetch { what, from, .. } => Some((*what, from.clone())),
+            _ => None,
+        };
+        self.outputs.iter().filter_map(fetch).collect()
+    }
+
+    /// A state that it fetched has come.
+    pub(crate) fn fetched(&mut self, state: StateId) {
+        self.feed(Input::Fetched {
+            what: FetchId::State(state),
+            meta: None,
+            digest: None,
+        });
+    }
+
+    /// States are loaded, each with these parameters.
+    pub(crate) fn loads(&mut self, anchor: Digest) {
+        let digests = vec![anchor; self.peer.plan().fragments.len()];
+        self.work(|order| {
+            let (digests, note) = (digests.clone(), Vec::new());
+            matches!(order, Order::Load { .. }).then_some(Done::Loaded { digests, note })
+        });
+    }
+
     pub(crate) fn pushed(&self) -> Option<SliceId> {
         self.outputs.iter().find_map(|o| match o {
             Output::Push { slice, .. } => Some(*slice),
@@ -144,8 +222,8 @@ impl One {
     }
 
     pub(crate) fn released(&self, wanted: SliceId) -> bool {
-        let release = |o: &Output| matches!(o, Output::Order { order: Order::Release { slice }, .. } if *slice == wanted);
-        self.outputs.iter().any(release)
+        let release = |order: &Order| matches!(order, Order::Release { slice } if *slice == wanted);
+        self.orders().any(release)
     }
 }
 
@@ -176,23 +254,17 @@ pub(crate) fn honest(order: &Order) -> Option<Done> {
 
 /// Whom it asked for a state.
 pub(crate) fn asked_for_a_state(one: &One) -> Vec<(PeerId, Round)> {
-    let ask = |output: &Output| match output {
-        Output::Send {
-            to,
-            message: Message::Transfer(TransferMessage::StateAsk { at_least }),
-        } => Some((*to, *at_least)),
+    let asked = one.said().filter_map(|(to, message)| match message {
+        Message::Transfer(TransferMessage::StateAsk { at_least }) => Some((to, *at_least)),
         _ => None,
-    };
-    one.outputs.iter().filter_map(ask).collect()
+    });
+    asked.collect()
 }
 
 /// The round that it was told to train.
 pub(crate) fn trains(one: &One) -> Option<Round> {
-    one.outputs.iter().find_map(|output| match output {
-        Output::Order {
-            order: Order::Train { round, .. },
-            ..
-        } => Some(*round),
+    one.orders().find_map(|order| match order {
+        Order::Train { round, .. } => Some(*round),
         _ => None,
     })
 }

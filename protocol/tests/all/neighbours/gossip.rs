@@ -1,11 +1,11 @@
 //! Gossip of one peer with another that may say anything: the mass of both is conserved.
 
 use crate::common::one::{One, honest};
-use crate::common::peer;
-use murmurate_protocol::wire::{Hello, MembershipMessage, Reason};
+use crate::common::{peer, slice};
+use murmurate_protocol::wire::{MembershipMessage, Reason};
 use murmurate_protocol::{
-    Combination, Done, Event, ExchangeKind, FragmentId, Input, Order, Output, Part, PlanHash,
-    PushOutcome, Round, SliceId, SliceMeta, Tag, WorkError,
+    Combination, Done, Event, ExchangeKind, Input, Order, Output, Part, PlanHash, PushOutcome,
+    SliceId, SliceMeta, Tag, WorkError,
 };
 
 /// A gossiping peer of two that has just pushed half of its mass.
@@ -43,9 +43,8 @@ fn mass_is_conserved_however_a_push_ends() {
             if gone { 0.5 } else { 1.0 },
             "{outcome:?}"
         );
-        let uncertain = one.outputs.iter().any(
-            |o| matches!(o, Output::Emit(Event::MassUncertain { weight, .. }) if *weight == 0.5),
-        );
+        let half = |e: &Event| matches!(e, Event::MassUncertain { weight, .. } if *weight == 0.5);
+        let uncertain = one.events().any(half);
         assert_eq!(uncertain, outcome == PushOutcome::Unknown);
         assert_eq!(one.released(slice), gone, "what came back is still needed");
         // Answered once more, nothing changes.
@@ -55,20 +54,12 @@ fn mass_is_conserved_however_a_push_ends() {
 }
 
 fn gossip_slice(round: u64, origin: u8) -> (SliceId, SliceMeta) {
-    let slice = SliceId {
-        round: Round(round),
-        fragment: FragmentId(0),
-        shard: 0,
-        part: Part::Contribution,
-        origin: peer(origin),
-        attempt: murmurate_protocol::Attempt(0),
-    };
     let meta = SliceMeta {
         of: 1,
         bytes: 48,
         tag: Tag::Mass { weight: 0.25 },
     };
-    (slice, meta)
+    (slice(round, Part::Contribution, origin), meta)
 }
 
 #[test]
@@ -95,10 +86,8 @@ fn what_was_pushed_before_a_goodbye_counts_and_what_a_refused_peer_pushes_does_n
         let mut one = One::new(ExchangeKind::Gossip);
         one.meet(peer(1));
         if refuses {
-            let other = Hello {
-                plan: PlanHash::from_bytes([9; 32]),
-                ..one.hello()
-            };
+            let mut other = one.hello();
+            other.plan = PlanHash::from_bytes([9; 32]);
             one.hear(peer(1), MembershipMessage::Hello(other));
         } else {
             one.hear(peer(1), MembershipMessage::Goodbye(Reason::Misbehaved));
@@ -165,16 +154,11 @@ fn receiver(slices: &[(u64, u8, f64)]) -> One {
     one
 }
 
-fn misbehaved(one: &One) -> usize {
-    let broken = |o: &&Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
-    one.outputs.iter().filter(broken).count()
-}
-
 #[test]
 fn mass_above_four_is_refused_and_its_sender_blamed() {
     for (mass, expected) in [(4.0, 0), (4.1, 1), (1e6, 1), (f64::INFINITY, 1), (-1.0, 1)] {
         let one = receiver(&[(0, 0, mass)]);
-        assert_eq!(misbehaved(&one), expected, "{mass}");
+        assert_eq!(one.misbehaved(), expected, "{mass}");
         let held = if expected == 0 { 1.0 + mass } else { 1.0 };
         assert_eq!(one.peer.weight_held(), held, "{mass}");
     }
@@ -191,13 +175,9 @@ fn four_slices_of_a_sender_are_mixed_at_a_time() {
             _ => honest(order),
         });
     }
-    let mix = one.outputs.iter().find_map(|o| match o {
-        Output::Order {
-            order:
-                Order::Combine {
-                    how: Combination::Mix { inputs, .. },
-                    ..
-                },
+    let mix = one.orders().find_map(|order| match order {
+        Order::Combine {
+            how: Combination::Mix { inputs, .. },
             ..
         } => Some(inputs.clone()),
         _ => None,

@@ -3,7 +3,7 @@
 //! seen by some only.
 
 use crate::common::club::{Club, Value};
-use crate::common::{BinaryTree, peer, plan};
+use crate::common::{self, BinaryTree, peer, plan};
 use core::time::Duration;
 use murmurate_protocol::limits::{PATIENCE_ROUNDS, RELAY_SUM_UNDER_WAY_MAX, RELAY_SUM_WAITING_MAX};
 use murmurate_protocol::{
@@ -128,7 +128,7 @@ fn every_mean_has_each_peer_s_parameters_once_delayed_by_the_distance() {
         // A member to which nothing had come yet mixed nothing.
         assert!(seen >= 2 * (rounds - 1) * u64::from(count));
         assert_exact(&club, diameter, &ids(1..=count));
-        assert!(club.members.values().all(|m| m.broken.is_empty()));
+        club.assert_rules();
     }
 }
 
@@ -193,7 +193,7 @@ fn a_death_at_any_message_leaves_the_others_with_their_own_mean() {
             // The views differ for a round at most; then the smaller tree fills.
             assert_exact(&club, from + 8, &others);
             club.assert_waits();
-            assert!(club.members.values().all(|m| m.broken.is_empty()));
+            club.assert_rules();
         }
     }
 }
@@ -206,10 +206,7 @@ fn the_tree_re_forms_around_a_stalled_peer() {
     for silent in [1, 2, 4, 7].map(peer) {
         let mut club = club(count);
         club.run_to(6);
-        club.hears = Box::new(move |from, to, _| from != silent && to != silent);
-        club.fate = Box::new(move |from, to, _| {
-            (from != silent && to != silent).then_some(PushOutcome::Delivered)
-        });
+        club.isolate(silent, &Rc::new(Cell::new(true)));
         let reach = |club: &Club, round: u64| {
             let mut all = club.members.iter().filter(|(id, _)| **id != silent);
             all.all(|(_, m)| m.peer.round().0 >= round)
@@ -326,12 +323,8 @@ fn slices_that_no_neighbour_would_send_are_refused() {
     club.run_to(2);
     let (from, to) = (peer(3), peer(1));
     let name = |round| SliceId {
-        round: Round(round),
-        fragment: FragmentId(0),
-        shard: 0,
-        part: Part::Contribution,
-        origin: from,
         attempt: murmurate_protocol::Attempt(9),
+        ..common::slice(round, Part::Contribution, 3)
     };
     let relayed = |peers| Tag::Relayed { up: true, peers };
     let meta = SliceMeta {

@@ -2,7 +2,7 @@
 //! round hold the same bits, and these are the anchor before, moved by the outer optimizer along
 //! the weighted mean of the stated set.
 
-use crate::common::{Fatal, Make, Swarm, peer};
+use crate::common::{Fatal, Make, Swarm, peer, wide};
 use murmurate_protocol::{Event, FragmentId, Order, Output, Part, PeerId, Round};
 use murmurate_strategies::toy::ToyTask;
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl Reference {
 /// Survivors hold the same digest in every round, and the anchor that the reference holds.
 fn check_rounds(swarm: &Swarm, codec: &str, rounds: u64) {
     let mut reference = Reference {
-        anchor: swarm.initial.iter().map(|v| f64::from(*v)).collect(),
+        anchor: wide(&swarm.initial),
         momentum: vec![0.0; DIM],
     };
     let mut decided = 0;

@@ -1,9 +1,9 @@
 //! Preset `demo` against its paper's algorithm in f64: momentum, cosines, what is kept of them, the mean, its sign.
 
-use crate::common::{Swarm, peer, quadratic};
+use crate::common::{Swarm, gradient, near, peer, quadratic, quadratics, wide};
+use crate::numbers;
 use murmurate_protocol::Round;
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::toy::Quadratic;
 
 const DIM: usize = 203;
 const PEERS: usize = 3;
@@ -38,12 +38,7 @@ fn largest(values: &[f64]) -> Vec<f64> {
     let mut tile = values.to_vec();
     tile.resize(4096, 0.0);
     let of = cosines(&tile, false);
-    let mut order: Vec<usize> = (0..4096).collect();
-    order.sort_by(|a, b| of[*b].abs().total_cmp(&of[*a].abs()));
-    let mut kept = vec![0.0; 4096];
-    for at in &order[..KEPT] {
-        kept[*at] = of[*at];
-    }
+    let kept = numbers::only(&of, &numbers::largest(&of, KEPT));
     let mut back = cosines(&kept, true);
     back.truncate(values.len());
     back
@@ -52,20 +47,16 @@ fn largest(values: &[f64]) -> Vec<f64> {
 #[test]
 fn demo_is_the_papers_algorithm() {
     let task = quadratic(DIM, 1.0, InnerKind::sgd(0.1));
-    let make = Box::new(move |index| task.build(index, PEERS, 11));
-    let mut swarm = Swarm::new("preset = \"demo\"", PEERS, 0, make);
+    let mut swarm = Swarm::training("preset = \"demo\"", task, PEERS, [0, 11]);
     swarm.run(12);
-    let tasks: Vec<Quadratic> = (0..PEERS)
-        .map(|index| Quadratic::new(DIM, 1.0, 0.0, [index, PEERS], 11))
-        .collect();
-    let mut x: Vec<f64> = swarm.initial.iter().map(|x| f64::from(*x)).collect();
+    let tasks = quadratics(DIM, 1.0, PEERS, 11);
+    let mut x = wide(&swarm.initial);
     let mut momenta = vec![vec![0.0; DIM]; PEERS];
     for round in 0..12 {
         let mut mean = vec![0.0; DIM];
         for (task, momentum) in tasks.iter().zip(&mut momenta) {
-            let (curvature, center) = task.own();
-            for (at, m) in momentum.iter_mut().enumerate() {
-                *m = 0.999 * *m + f64::from(curvature[at]) * (x[at] - f64::from(center[at]));
+            for (m, g) in momentum.iter_mut().zip(gradient(task, &x)) {
+                *m = 0.999 * *m + g;
             }
             // Every member owns a third, whose tiles begin with it.
             for shard in 0..PEERS {
@@ -77,14 +68,11 @@ fn demo_is_the_papers_algorithm() {
                 }
             }
         }
-        let found = &swarm.members[&peer(0)].anchors[&Round(round)];
-        for ((x, mean), found) in x.iter_mut().zip(&mean).zip(found) {
+        for (x, mean) in x.iter_mut().zip(&mean) {
             assert!(mean.abs() > 1e-5, "round {round}: no sign of {mean}");
             *x -= RATE * mean.signum();
-            assert!(
-                (f64::from(*found) - *x).abs() < 1e-5,
-                "round {round}: {found} is not {x}"
-            );
         }
+        let found = &swarm.members[&peer(0)].anchors[&Round(round)];
+        near(found, &x, 1e-5, &format!("round {round}"));
     }
 }

@@ -1,10 +1,11 @@
 //! Layers that each send the share of their values that there is time for, with peers and Executors together:
 //! LAGS (Shi et al., ECAI 2020).
 
-use crate::common::{Make, Swarm, decode, peer};
+use crate::common::{Make, Swarm, decode, ended_alike, peer, refused_key, wide};
+use crate::numbers::{self, gradient_f32};
 use murmurate_protocol::{Evaluation, Part, Round, RunId, SliceId};
 use murmurate_strategies::Layout;
-use murmurate_strategies::grid::{Strategy, StrategyError};
+use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::toy::{Objective, Quadratic, ToyTrainer};
 use rand_chacha::ChaCha8Rng;
@@ -78,11 +79,7 @@ fn densities(strategy: &Strategy) -> Vec<f64> {
 
 /// The values of largest magnitude, of equals the first.
 fn largest(values: &[f64], kept: usize) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|a, b| values[*b].abs().total_cmp(&values[*a].abs()).then(a.cmp(b)));
-    let mut sent = vec![0.0; values.len()];
-    order[..kept].iter().for_each(|at| sent[*at] = values[*at]);
-    sent
+    numbers::only(values, &numbers::largest(values, kept))
 }
 
 #[test]
@@ -116,15 +113,10 @@ fn each_layer_sends_the_largest_values_of_its_own_density() {
             let member = (0..PEERS)
                 .find(|index| peer(*index) == slice.origin)
                 .unwrap();
-            let task = task(member);
-            let (curvature, center) = task.own();
-            let gradient: Vec<f64> = range
-                .clone()
-                .map(|at| f64::from(curvature[at] * (0.0 - center[at])))
-                .collect();
+            let gradient = &gradient_f32(&task(member), &[0.0; LEN])[range.clone()];
             let kept = (densities[fragment] * range.len() as f64).ceil() as usize;
             let sent = decode::decode(bytes, range.len());
-            assert_eq!(sent, largest(&gradient, kept), "{exchange} {slice:?}");
+            assert_eq!(sent, largest(&wide(gradient), kept), "{exchange} {slice:?}");
             slices += 1;
         }
         assert!(slices >= PEERS * LAYERS.len(), "{exchange}: {slices}");
@@ -214,11 +206,7 @@ fn a_death_under_the_backward_pass_leaves_the_others_with_the_same_bits() {
         swarm.run_until(|swarm| swarm.now >= stop);
         swarm.kill(peer(seed as usize % PEERS));
         swarm.run(9);
-        let ended = swarm
-            .members
-            .values()
-            .map(|member| member.digests[&Round(8)]);
-        assert_eq!(ended.collect::<BTreeSet<_>>().len(), 1, "{seed}");
+        ended_alike(&swarm, 8, &format!("{seed}"));
     }
 }
 
@@ -244,19 +232,17 @@ fn the_densities_are_part_of_what_peers_agree_on() {
 
 #[test]
 fn what_has_no_density_of_its_own_is_refused() {
-    let refusal = |text: &str| match text.parse::<Strategy>().unwrap_err() {
-        StrategyError::Refused { key, .. } => key.to_owned(),
-        StrategyError::DoesNotApply { key, .. } => key,
-        other => panic!("{other}"),
-    };
     let all = text("all-reduce", "as-ready");
-    assert_eq!(refusal(&text("all-reduce", "together")), "overlap.density");
+    assert_eq!(
+        refused_key(&text("all-reduce", "together")),
+        "overlap.density"
+    );
     let int8 = all.replace("codec = \"top-k\"\ndensity = 0.1", "codec = \"int8\"");
-    assert_eq!(refusal(&int8), "overlap.density");
+    assert_eq!(refused_key(&int8), "overlap.density");
     let gathered = text("gathered", "as-ready").replace("\"top-k\"", "\"clt-k\"");
-    assert_eq!(refusal(&gathered), "overlap.density");
+    assert_eq!(refused_key(&gathered), "overlap.density");
     let one = all.replace("density = \"by-layer\"", "density = \"one\"");
-    assert_eq!(refusal(&one), "overlap.select_ms");
+    assert_eq!(refused_key(&one), "overlap.select_ms");
     // The owner of the run cannot change a codec that differs from layer to layer.
     assert!(all.parse::<Strategy>().unwrap().codecs().is_empty());
     let error = int8.parse::<Strategy>().unwrap_err().to_string();

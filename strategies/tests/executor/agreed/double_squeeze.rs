@@ -2,13 +2,14 @@
 //! optimum, and what an owner leaves out of one reduction comes with the next.
 
 use crate::common::store::Store;
-use crate::common::{Swarm, orders, peer};
+use crate::common::{Swarm, orders, peer, quadratics, relative, same_bits};
+use crate::numbers::gradient_f32;
 use bytes::Bytes;
 use murmurate_protocol::{Done, FragmentId, Part, Round, SliceId, StoreId};
 use murmurate_strategies::compress::{CodecKind, EncodeContext};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::SliceStore;
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::ToyTask;
 
 const DIM: usize = 64;
 const PEERS: usize = 4;
@@ -26,9 +27,7 @@ fn coarse() -> String {
 
 /// Gradient descent, with or without the owner's residual: the distance from the optimum.
 fn descend(feeds: bool) -> f64 {
-    let peers: Vec<Quadratic> = (0..PEERS)
-        .map(|i| Quadratic::new(DIM, 1.0, 0.0, [i, PEERS], 3))
-        .collect();
+    let peers = quadratics(DIM, 1.0, PEERS, 3);
     let mut codec = kind().build();
     let mut residuals = vec![vec![0.0f32; DIM]; PEERS + 1];
     let mut x = vec![0.0f32; DIM];
@@ -36,10 +35,7 @@ fn descend(feeds: bool) -> f64 {
         let mut mean = vec![0.0f32; DIM];
         let (mut bytes, mut memory) = (Vec::new(), Vec::new());
         for (at, peer) in peers.iter().enumerate() {
-            let (curvature, center) = peer.own();
-            let gradient: Vec<f32> = (0..DIM)
-                .map(|d| curvature[d] * (x[d] - center[d]))
-                .collect();
+            let gradient = gradient_f32(peer, &x);
             let mut context = EncodeContext::seeded(round, &mut memory);
             bytes.clear();
             codec.encode_residual(&gradient, &mut residuals[at], &mut context, &mut bytes);
@@ -57,10 +53,7 @@ fn descend(feeds: bool) -> f64 {
         down.decode_add(&bytes, 1.0, &mut moved).unwrap();
         x.iter_mut().zip(&moved).for_each(|(x, g)| *x -= 0.01 * g);
     }
-    let optimum = peers[0].optimum();
-    let far = x.iter().zip(optimum).map(|(x, o)| f64::from(x - o).powi(2));
-    let all = optimum.iter().map(|o| f64::from(*o).powi(2));
-    (far.sum::<f64>() / all.sum::<f64>()).sqrt()
+    relative(&x, peers[0].optimum())
 }
 
 #[test]
@@ -73,15 +66,12 @@ fn coarse_both_ways_comes_to_the_optimum() {
 #[test]
 fn all_members_hold_the_same_bits() {
     for seed in 0..3 {
-        let make = Box::new(|index| ToyTask::quadratic(DIM).build(index, PEERS, 11));
         let text = format!("preset = \"local-sgd\"\n{}", coarse());
-        let mut swarm = Swarm::new(&text, PEERS, seed, make);
+        let mut swarm = Swarm::training(&text, ToyTask::quadratic(DIM), PEERS, [seed, 11]);
         swarm.run(12);
-        for round in (0..12).map(Round) {
-            let mut anchors = swarm.members.values().map(|m| &m.anchors[&round]);
-            let first = anchors.next().unwrap();
-            assert!(anchors.all(|anchor| anchor == first), "{round:?}");
-        }
+        same_bits(&swarm, 12, &format!("{seed}"));
+        let whole = |m: &crate::common::Member| m.anchors.len() >= 12;
+        assert!(swarm.members.values().all(whole), "{seed}");
         let anchors = &swarm.members[&peer(0)].anchors;
         assert_ne!(anchors[&Round(0)], anchors[&Round(11)]);
     }
@@ -157,15 +147,4 @@ fn what_reductions_leave_out_comes_with_the_next() {
     let far = given.iter().zip(&moved).map(|(g, m)| (g - m).abs());
     let far = far.fold(0.0, f64::max);
     assert!(most > 1.0 && far < 1e-4, "{most} {far}");
-}
-
-#[test]
-fn where_the_owner_changes_it_is_refused() {
-    for exchange in ["all-reduce", "gathered"] {
-        let text = coarse().replace("parameter-server\"\nowners = 2", &format!("{exchange}\""));
-        let error = Strategy::parse(&text, Some("local-sgd"))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("parameter-server"), "{error}");
-    }
 }

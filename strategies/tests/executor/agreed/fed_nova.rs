@@ -1,11 +1,14 @@
 //! Rule `fed-nova` with real peers that take unequal numbers of inner steps: all come to the minimum of their
 //! mean objective, which a mean by samples misses, and when one dies, the others hold the same bits.
 
-use crate::common::{Make, Swarm, forward_trainer, peer, quadratic};
-use murmurate_protocol::{InnerStep, Output, Part, Round};
+use crate::common::check::dies_at_a_push;
+use crate::common::{
+    Make, Swarm, forward_trainer, gradient, near, peer, quadratic, quadratics, relative, same_bits,
+};
+use murmurate_protocol::{InnerStep, Part, Round};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::{InnerKind, StepRule};
-use murmurate_strategies::toy::Quadratic;
+
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 
 const DIM: usize = 24;
@@ -53,18 +56,7 @@ impl Trainer for Fast {
         self.inner.steps(&mut Stretched { control, times })
     }
 
-    forward_trainer!(inner);
-
-    fn gradients(
-        &mut self,
-        on_ready: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError> {
-        self.inner.gradients(on_ready)
-    }
-
-    fn is_at_hand(&self) -> bool {
-        self.inner.is_at_hand()
-    }
+    forward_trainer!(inner at hand);
 }
 
 fn text(rule: &str, exchange: &str) -> String {
@@ -92,20 +84,19 @@ fn reference(rounds: u64, normalized: bool) -> Vec<f64> {
     let total: f64 = (0..PEERS).map(|i| steps_of(i) as f64).sum();
     for _ in 0..rounds {
         let mut moved = vec![0.0f64; DIM];
-        for index in 0..PEERS {
-            let of = Quadratic::new(DIM, 1.0, 0.0, [index, PEERS], SEED);
-            let (curvature, center) = of.own();
+        for (index, of) in quadratics(DIM, 1.0, PEERS, SEED).iter().enumerate() {
             let steps = steps_of(index) as f64;
             let share = match normalized {
                 true => total / PEERS as f64 / (PEERS as f64 * steps),
                 false => steps / total,
             };
+            let mut y = x.clone();
+            for _ in 0..steps_of(index) {
+                let down = gradient(of, &y);
+                y.iter_mut().zip(down).for_each(|(y, g)| *y -= LR * g);
+            }
             for d in 0..DIM {
-                let mut y = x[d];
-                for _ in 0..steps_of(index) {
-                    y -= LR * f64::from(curvature[d]) * (y - f64::from(center[d]));
-                }
-                moved[d] += share * (y - x[d]);
+                moved[d] += share * (y[d] - x[d]);
             }
         }
         x.iter_mut().zip(&moved).for_each(|(x, m)| *x += m);
@@ -123,14 +114,9 @@ fn members_follow_the_paper_in_every_exchange_that_shows_counts() {
             assert!(initial, "the reference begins at zero");
             let expected = reference(12, normalized);
             for member in swarm.members.values() {
-                let anchor = &member.anchors[&Round(11)];
-                for (a, e) in anchor.iter().zip(&expected) {
-                    // Rounding of twelve rounds in f32.
-                    assert!(
-                        (f64::from(*a) - e).abs() < 1e-4,
-                        "{rule} {exchange}: {a} {e}"
-                    );
-                }
+                // Rounding of twelve rounds in f32.
+                let what = format!("{rule} {exchange}");
+                near(&member.anchors[&Round(11)], &expected, 1e-4, &what);
             }
             let counts = swarm.stated[&(Round(3), murmurate_protocol::FragmentId(0))][0].clone();
             let said: Vec<f64> = counts.iter().map(|(_, weight)| *weight).collect();
@@ -150,15 +136,8 @@ fn unequal_inner_steps_do_not_move_the_optimum() {
         for at in [200, 400] {
             swarm.run(at);
         }
-        let objective = Quadratic::new(DIM, 1.0, 0.0, [0, PEERS], SEED);
-        let optimum = objective.optimum().to_vec();
         let anchor = swarm.members[&peer(0)].executor.anchor();
-        let far = anchor
-            .iter()
-            .zip(&optimum)
-            .map(|(x, o)| f64::from(x - o).powi(2));
-        let all = optimum.iter().map(|o| f64::from(*o).powi(2));
-        (far.sum::<f64>() / all.sum::<f64>()).sqrt()
+        relative(anchor, quadratics(DIM, 1.0, PEERS, SEED)[0].optimum())
     };
     let (normalized, mean) = (far("fed-nova"), far("weighted-mean"));
     println!("from the optimum: {normalized:.3} and {mean:.3}");
@@ -170,25 +149,9 @@ fn survivors_of_a_death_hold_the_same_bits() {
     for part in [Part::Contribution, Part::Aggregate] {
         for seed in 0..4 {
             let mut swarm = swarm("fed-nova", "all-reduce", seed);
-            let mut seen = 0;
-            swarm.fatal = Box::new(move |who, round, output| match output {
-                Output::Push { slice, .. }
-                    if who == peer(1) && round.0 == 2 && slice.part == part =>
-                {
-                    seen += 1;
-                    seen > 1
-                }
-                _ => false,
-            });
+            swarm.fatal = dies_at_a_push(peer(1), part, 1);
             swarm.run(6);
-            for round in (0..6).map(Round) {
-                let mut anchors = swarm.members.values().filter_map(|m| m.anchors.get(&round));
-                let first = anchors.next().unwrap();
-                assert!(
-                    anchors.all(|anchor| anchor == first),
-                    "{part:?} {seed} {round:?}"
-                );
-            }
+            same_bits(&swarm, 6, &format!("{part:?} {seed}"));
         }
     }
 }

@@ -2,18 +2,15 @@
 //! with, and that nothing else changes.
 
 use crate::common::store::{Still, Store};
-use crate::common::{Forwards, Make, Swarm, orders, peer};
-use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, StepBudget, StoreId,
-    TrainingRules, Unneeded,
-};
+use crate::common::{Forwards, Make, Swarm, bare_trainer, ended_alike, orders, peer};
+use murmurate_protocol::{Done, FragmentId, Order, Part, PeerId, Round, RunId, StoreId, Unneeded};
 use murmurate_strategies::executor::{Executor, MixLane, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::state::{StateError, StateSink, StateSource};
+
 use murmurate_strategies::toy::ToyTask;
 use murmurate_strategies::{Gate, Layout, StepControl, TrainError, TrainReport, Trainer};
-use std::ops::Range;
+
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -87,14 +84,8 @@ fn a_death_while_forward_passes_wait_leaves_the_others_with_the_same_bits() {
                 .count();
             swarm.kill(slow);
             swarm.run(ROUNDS);
-            let ended: Vec<_> = others
-                .iter()
-                .map(|other| swarm.members[other].digests[&Round(ROUNDS - 1)])
-                .collect();
-            assert!(
-                ended.windows(2).all(|pair| pair[0] == pair[1]),
-                "{layers} {nth}"
-            );
+            assert!(others.iter().eq(swarm.members.keys()), "{layers} {nth}");
+            ended_alike(&swarm, ROUNDS - 1, &format!("{layers} {nth}"));
         }
         assert!(waited >= 24, "{layers}: {waited} passes waited");
     }
@@ -109,16 +100,10 @@ struct Layers {
 }
 
 impl Trainer for Layers {
-    fn layout(&self) -> &Layout {
-        &self.layout
-    }
+    bare_trainer!(x);
 
     fn steps(&mut self, _: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
         unreachable!("gradients are exchanged")
-    }
-
-    fn batch(&self) -> u64 {
-        1
     }
 
     fn gradients(
@@ -153,55 +138,25 @@ impl Trainer for Layers {
     fn drop_forward(&mut self) {
         self.begun = false;
     }
-
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
-        f(range.start, &mut self.x[range]);
-    }
-
-    fn evaluate(&mut self) -> Result<murmurate_protocol::Evaluation, TrainError> {
-        unreachable!("it is not evaluated")
-    }
-
-    fn save(&mut self, _: &mut dyn StateSink) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn load(&mut self, _: &dyn StateSource) -> Result<(), StateError> {
-        Ok(())
-    }
 }
 
 fn train(round: u64, steps: u32) -> Order {
-    Order::Train {
-        round: Round(round),
-        budget: StepBudget::Steps(steps),
-        cut: steps > 0,
-        peers: Participants::new(peer(0), []),
-        blocks: None,
-        rules: TrainingRules::default(),
-    }
+    orders::training(round, steps, steps > 0, 1)
 }
 
 /// One member that sums alone: its contribution to a fragment is the fragment's result.
 fn decide(mix: &mut MixLane, store: &Store, round: u64, fragment: u16) {
-    let slice = |part| orders::slice(Round(round), FragmentId(fragment), part);
-    let done = |done: Option<Done>| match done {
-        Some(Done::Failed(error)) => panic!("{error}"),
-        done => done,
-    };
-    let contribution = slice(Part::Contribution);
-    let encode = orders::encode;
-    done(mix.perform(&encode(StoreId::Local, contribution), store));
-    done(mix.perform(
-        &orders::reduce(FragmentId(fragment), vec![(contribution, 1.0)]),
-        store,
-    ));
-    let aggregate = slice(Part::Aggregate);
-    done(mix.perform(&encode(StoreId::Shard(0), aggregate), store));
-    done(mix.perform(
-        &orders::apply(Round(round), FragmentId(fragment), vec![aggregate]),
-        store,
-    ));
+    let (round, fragment) = (Round(round), FragmentId(fragment));
+    let own = orders::slice(round, fragment, Part::Contribution);
+    let encode = orders::encode(StoreId::Local, own);
+    for order in [encode]
+        .into_iter()
+        .chain(orders::alone(round, fragment, own))
+    {
+        if let Some(Done::Failed(error)) = mix.perform(&order, store) {
+            panic!("{order:?}: {error}");
+        }
+    }
 }
 
 /// The two lanes on two threads, as in the daemon: a layer computes as soon as its own fragment is in force,

@@ -1,7 +1,7 @@
 //! The exchanges that agree are one law: gathered contributions and a parameter server in step give what the
 //! all-reduce gives.
 
-use crate::common::{Swarm, peer};
+use crate::common::{Swarm, peer, relative};
 use murmurate_protocol::Round;
 use murmurate_strategies::toy::ToyTask;
 
@@ -13,8 +13,7 @@ fn anchor(preset: &str, architecture: &str, codec: &str, rounds: u64) -> Vec<f32
         "preset = \"{preset}\"\n[architecture]\n{architecture}\n[compression]\n{codec}\n\
          [overlap]\nfragments = 3\n"
     );
-    let make = Box::new(|index| ToyTask::quadratic(203).build(index, 5, 11));
-    let mut swarm = Swarm::new(&text, 5, 0, make);
+    let mut swarm = Swarm::training(&text, ToyTask::quadratic(203), 5, [0, 11]);
     swarm.run(rounds);
     let last = Round(rounds - 1);
     let anchor = swarm.members[&peer(0)].anchors[&last].clone();
@@ -25,9 +24,7 @@ fn anchor(preset: &str, architecture: &str, codec: &str, rounds: u64) -> Vec<f32
 }
 
 fn apart(a: &[f32], b: &[f32]) -> f64 {
-    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
-    let far = norm(&mut a.iter().zip(b).map(|(a, b)| f64::from(a - b)));
-    far / norm(&mut a.iter().map(|a| f64::from(*a)))
+    relative(b, a)
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What all members keep in common, in whole groups: the same bits at all of them, newcomers too, and
 //! again after a checkpoint.
 
-use crate::common::{Swarm, peer};
-use murmurate_protocol::{PeerId, Round};
+use crate::common::check::{newcomer_takes_over, refused};
+use crate::common::{Swarm, peer, same_bits};
+use murmurate_protocol::Round;
 use murmurate_strategies::compress::CODECS;
 use murmurate_strategies::grid::{Strategy, StrategyError};
 use murmurate_strategies::toy::ToyTask;
@@ -53,25 +54,13 @@ fn swarm(text: &str, seed: u64) -> Swarm {
     Swarm::new(text, 4, seed, make)
 }
 
-fn check(swarm: &Swarm, name: &str, rounds: u64) {
-    for round in (0..rounds).map(Round) {
-        let mut anchors = swarm.members.values().filter_map(|m| m.anchors.get(&round));
-        let first = anchors.next().unwrap();
-        assert!(first.iter().all(|v| v.is_finite()));
-        assert!(
-            anchors.all(|anchor| anchor == first),
-            "{name}: round {round:?} forks"
-        );
-    }
-}
-
 #[test]
 fn all_members_hold_the_same_bits() {
     for (name, text) in variants() {
         for seed in 0..3 {
             let mut swarm = swarm(&text, seed);
             swarm.run(12);
-            check(&swarm, name, 12);
+            same_bits(&swarm, 12, name);
             let anchor = &swarm.members[&peer(0)].anchors;
             assert_ne!(anchor[&Round(0)], anchor[&Round(11)], "{name} moves");
         }
@@ -81,16 +70,7 @@ fn all_members_hold_the_same_bits() {
 #[test]
 fn a_newcomer_takes_over_what_is_kept_in_common() {
     for (name, text) in variants() {
-        let mut swarm = swarm(&text, 1);
-        swarm.run(5);
-        swarm.add(4, true);
-        let newcomer: PeerId = peer(4);
-        let done = |swarm: &Swarm| {
-            let anchors = &swarm.members[&newcomer].anchors;
-            anchors.len() >= 6 && anchors.contains_key(&Round(16))
-        };
-        swarm.run_until(done);
-        check(&swarm, name, 16);
+        newcomer_takes_over(&mut swarm(&text, 1), name);
     }
 }
 
@@ -107,8 +87,7 @@ fn others_than_gathered_are_refused_with_the_exchange_that_is_not() {
             assert!(error.to_string().contains("gathered"), "{name}: {error}");
         }
         let robust = format!("{text}[aggregation]\nrule = \"median\"\n");
-        let error = Strategy::parse(&robust, None).unwrap_err().to_string();
-        assert!(error.contains("aggregation.rule"), "{name}: {error}");
+        refused(&robust, &["aggregation.rule"]);
     }
     let all = CODECS.iter().filter(|spec| {
         let given: Vec<_> = spec

@@ -1,18 +1,18 @@
 //! Gradients that leave under the backward pass, with peers and Executors together: what is put in force is
 //! what it would be if they left together, whatever dies meanwhile.
 
-use crate::common::{Make, Swarm, peer, quadratic};
+use crate::common::{Swarm, ended_alike, peer, quadratic, refused_key};
 use murmurate_protocol::{Event, FragmentId, Phase, Round};
 use murmurate_strategies::Layout;
-use murmurate_strategies::grid::{Strategy, StrategyError};
+use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 
 const PEERS: usize = 4;
 const ROUNDS: u64 = 12;
 
-fn task() -> Make {
+fn swarm(text: &str, seed: u64) -> Swarm {
     let task = quadratic(203, 1.0, InnerKind::sgd(0.1));
-    Box::new(move |index| task.build(index, PEERS, 11))
+    Swarm::training(text, task, PEERS, [seed, 11])
 }
 
 /// Bulk-synchronous SGD through an exchange, its gradient in seven fragments that leave like this.
@@ -34,7 +34,7 @@ fn anchors(swarm: &Swarm, index: usize) -> Vec<&[f32]> {
 fn what_leaves_under_the_backward_pass_comes_to_what_leaves_together() {
     for exchange in ["all-reduce", "gathered", "parameter-server"] {
         let run = |layers| {
-            let mut swarm = Swarm::new(&text(exchange, layers), PEERS, 0, task());
+            let mut swarm = swarm(&text(exchange, layers), 0);
             swarm.run(ROUNDS);
             swarm
         };
@@ -57,7 +57,7 @@ fn what_leaves_under_the_backward_pass_comes_to_what_leaves_together() {
 
 #[test]
 fn the_exchange_begins_under_the_backward_pass_and_fragments_end_before_it_does() {
-    let mut swarm = Swarm::new(&text("all-reduce", "as-ready"), PEERS, 0, task());
+    let mut swarm = swarm(&text("all-reduce", "as-ready"), 0);
     swarm.run(3);
     for member in swarm.members.values() {
         let place =
@@ -83,23 +83,15 @@ fn the_exchange_begins_under_the_backward_pass_and_fragments_end_before_it_does(
 fn a_death_during_the_backward_pass_leaves_the_others_with_the_same_bits() {
     for layers in ["as-ready", "by-priority", "into-forward", "decoupled"] {
         for seed in 1..20 {
-            let mut swarm = Swarm::new(&text("all-reduce", layers), PEERS, seed, task());
+            let mut swarm = swarm(&text("all-reduce", layers), seed);
             swarm.run(2);
             // At some moment of the next rounds, as the seed has it.
             let stop = swarm.now + core::time::Duration::from_millis(7 * seed);
             swarm.run_until(|swarm| swarm.now >= stop);
             swarm.kill(peer(seed as usize % PEERS));
             swarm.run(ROUNDS);
-            let ended: Vec<_> = swarm
-                .members
-                .values()
-                .map(|member| member.digests[&Round(ROUNDS - 1)])
-                .collect();
-            assert_eq!(ended.len(), PEERS - 1);
-            assert!(
-                ended.windows(2).all(|pair| pair[0] == pair[1]),
-                "{layers} {seed}"
-            );
+            assert_eq!(swarm.members.len(), PEERS - 1);
+            ended_alike(&swarm, ROUNDS - 1, &format!("{layers} {seed}"));
         }
     }
 }
@@ -131,7 +123,7 @@ fn the_largest_values_of_each_layer_leave_under_the_backward_pass() {
     let sparse = "[compression]\ncodec = \"top-k\"\ndensity = 0.2\nerror_feedback = true\n";
     let run = |layers| {
         let text = text("all-reduce", layers) + sparse;
-        let mut swarm = Swarm::new(&text, PEERS, 0, task());
+        let mut swarm = swarm(&text, 0);
         swarm.run(ROUNDS);
         swarm
     };
@@ -171,43 +163,19 @@ fn the_merge_goes_by_the_bytes_of_sparse_layers() {
 
 #[test]
 fn what_cannot_leave_under_a_backward_pass_is_refused() {
-    let key = |text: &str| match text.parse::<Strategy>().unwrap_err() {
-        StrategyError::Refused { key, .. } => key.to_owned(),
-        StrategyError::DoesNotApply { key, .. } => key.to_owned(),
-        other => panic!("{other}"),
-    };
-    let layers = "[overlap]\nlayers = \"as-ready\"\n";
-    assert_eq!(
-        key(&format!("preset = \"diloco\"\n{layers}")),
-        "overlap.layers"
-    );
-    assert_eq!(
-        key(&format!("preset = \"d-psgd\"\n{layers}")),
-        "overlap.layers"
-    );
-    assert_eq!(
-        key("preset = \"wfbp\"\n[overlap]\nlate_steps = 1\n"),
-        "overlap.layers"
-    );
-    for layers in ["into-forward", "decoupled"] {
-        let layers = format!("[overlap]\nlayers = \"{layers}\"\n");
-        assert_eq!(
-            key(&format!("preset = \"local-sgd\"\n{layers}")),
-            "overlap.layers"
-        );
+    let gathered = "layers = \"decoupled\"\n\
+                    [architecture]\nexchange = \"gathered\"\ncontribution = \"gradient\"";
+    for (preset, overlap, key) in [
+        ("diloco", "layers = \"as-ready\"", "layers"),
+        ("d-psgd", "layers = \"as-ready\"", "layers"),
+        ("wfbp", "late_steps = 1", "layers"),
+        ("local-sgd", "layers = \"into-forward\"", "layers"),
+        ("local-sgd", "layers = \"decoupled\"", "layers"),
+        ("bsp", gathered, "layers"),
+        ("streaming-diloco", "cut = \"tensors\"", "cut"),
+        ("bsp", "mbit_s = 10.0", "mbit_s"),
+    ] {
+        let text = format!("preset = \"{preset}\"\n[overlap]\n{overlap}\n");
+        assert_eq!(refused_key(&text), format!("overlap.{key}"), "{text}");
     }
-    let gathered = "[architecture]\nexchange = \"gathered\"\ncontribution = \"gradient\"\n";
-    let decoupled = "[overlap]\nlayers = \"decoupled\"\n";
-    assert_eq!(
-        key(&format!("preset = \"bsp\"\n{gathered}{decoupled}")),
-        "overlap.layers"
-    );
-    assert_eq!(
-        key("preset = \"streaming-diloco\"\n[overlap]\ncut = \"tensors\"\n"),
-        "overlap.cut"
-    );
-    assert_eq!(
-        key("preset = \"bsp\"\n[overlap]\nmbit_s = 10.0\n"),
-        "overlap.mbit_s"
-    );
 }

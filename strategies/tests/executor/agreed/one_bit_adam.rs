@@ -1,11 +1,9 @@
 //! 1-bit Adam with real peers: momenta leave as they are during the warm-up, then as signs with error
 //! feedback.
 
-use crate::common::{Make, Swarm, peer, quadratic};
+use crate::common::{Swarm, gradient, peer, quadratic, quadratics, relative};
 use murmurate_protocol::Round;
-use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::toy::Quadratic;
 
 const DIM: usize = 24;
 const PEERS: usize = 4;
@@ -26,23 +24,20 @@ fn text(sends: &str) -> String {
 
 fn swarm(text: &str) -> Swarm {
     let task = quadratic(DIM, 1.0, InnerKind::sgd(LR));
-    let make: Make = Box::new(move |index| task.build(index, PEERS, SEED));
-    Swarm::new(text, PEERS, 1, make)
+    Swarm::training(text, task, PEERS, [1, SEED])
 }
 
 /// Algorithm 1 of the paper in f64, but for the mean of the signs, which returns as it is.
 fn reference(rounds: u64) -> Vec<f64> {
-    let of = |peer| Quadratic::new(DIM, 1.0, 0.0, [peer, PEERS], SEED);
-    let tasks: Vec<Quadratic> = (0..PEERS).map(of).collect();
+    let tasks = quadratics(DIM, 1.0, PEERS, SEED);
     let (mut x, mut m, mut v) = (vec![0.0; DIM], vec![0.0; DIM], vec![0.0; DIM]);
     let mut errors = vec![vec![0.0; DIM]; PEERS];
     for t in 1..=rounds {
         let mut mean = [0.0; DIM];
         for (task, error) in tasks.iter().zip(&mut errors) {
-            let (curvature, center) = task.own();
-            let gradient = |d: usize| f64::from(curvature[d]) * (x[d] - f64::from(center[d]));
-            let own: Vec<f64> = (0..DIM)
-                .map(|d| BETAS[0] * m[d] + (1.0 - BETAS[0]) * gradient(d))
+            let pairs = m.iter().zip(gradient(task, &x));
+            let own: Vec<f64> = pairs
+                .map(|(m, g)| BETAS[0] * m + (1.0 - BETAS[0]) * g)
                 .collect();
             if t <= WARM_UP {
                 mean.iter_mut()
@@ -106,19 +101,9 @@ fn peers_follow_the_paper_before_and_after_the_warm_up() {
 fn signs_of_momenta_reach_the_optimum() {
     let far = |sends: &str| {
         let mut swarm = swarm(&text(sends));
-        for round in [200, 400, 600] {
-            swarm.run(round);
-        }
-        let optimum = Quadratic::new(DIM, 1.0, 0.0, [0, PEERS], SEED)
-            .optimum()
-            .to_vec();
+        swarm.run_long(600);
         let anchor = swarm.members[&peer(0)].executor.anchor();
-        let off = anchor
-            .iter()
-            .zip(&optimum)
-            .map(|(x, o)| f64::from(x - o).powi(2));
-        let all = optimum.iter().map(|o| f64::from(*o).powi(2));
-        (off.sum::<f64>() / all.sum::<f64>()).sqrt()
+        relative(anchor, quadratics(DIM, 1.0, PEERS, SEED)[0].optimum())
     };
     let (momenta, gradients) = (far("momenta"), far("gradients"));
     println!("from the optimum: {momenta:.3} by momenta, {gradients:.3} by gradients");
@@ -126,15 +111,4 @@ fn signs_of_momenta_reach_the_optimum() {
         momenta < 0.1 && momenta < 2.0 * gradients,
         "{momenta} {gradients}"
     );
-}
-
-#[test]
-fn momenta_need_an_agreed_gradient() {
-    for wrong in [
-        "preset = \"diloco\"\n[inner]\noptimizer = \"one-bit-adam\"\nsends = \"momenta\"\n",
-        "preset = \"bsp\"\n[inner]\noptimizer = \"sgd\"\nsends = \"momenta\"\n",
-    ] {
-        let error = Strategy::parse(wrong, None).unwrap_err();
-        assert!(error.to_string().contains("sends"), "{error}");
-    }
 }

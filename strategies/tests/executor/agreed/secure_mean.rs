@@ -1,7 +1,8 @@
 //! Rule `secure-mean` with real peers: the mean is that of the weighted mean, nothing that leaves a peer can be read
 //! alone, and after a death at any moment no two sums are opened whose difference would be one member's.
 
-use crate::common::{Make, Swarm, peer, quadratic};
+use crate::common::check::refused;
+use crate::common::{Swarm, near, peer, quadratic, wide};
 use murmurate_protocol::{Output, Part, Round};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
@@ -20,13 +21,7 @@ fn text(rule: &str, more: &str) -> String {
 
 fn swarm(text: &str, peers: usize, seed: u64) -> Swarm {
     let task = quadratic(DIM, 1.0, InnerKind::sgd(0.2));
-    let make: Make = Box::new(move |index| task.build(index, peers, 3));
-    Swarm::new(text, peers, seed, make)
-}
-
-fn apart(a: &[f32], b: &[f32]) -> f32 {
-    let pairs = a.iter().zip(b);
-    pairs.fold(0.0, |most, (a, b)| most.max((a - b).abs()))
+    Swarm::training(text, task, peers, [seed, 3])
 }
 
 #[test]
@@ -44,10 +39,9 @@ fn the_mean_is_the_weighted_mean_up_to_the_steps_of_integers() {
         let mut masked = swarm(&of("secure-mean"), peers, 0);
         plain.run(8);
         masked.run(8);
-        let anchor = |swarm: &Swarm| swarm.members[&peer(0)].executor.anchor().to_vec();
-        let (plain, masked) = (anchor(&plain), anchor(&masked));
-        let off = apart(&plain, &masked);
-        assert!(off < 1e-6, "{peers} {server}: {off}");
+        let [plain, masked] =
+            [&plain, &masked].map(|swarm| swarm.members[&peer(0)].executor.anchor());
+        near(plain, &wide(masked), 1e-6, &format!("{peers} {server}"));
     }
 }
 
@@ -184,8 +178,7 @@ fn members_protect_together() {
 #[test]
 fn what_would_show_more_or_cancel_nothing_is_refused() {
     let plain = text("secure-mean", "");
-    let parse = |text: &str| Strategy::parse(text, None).map_err(|error| error.to_string());
-    assert_eq!(parse(&plain).map(|_| ()), Ok(()));
+    assert!(Strategy::parse(&plain, None).is_ok());
     for (from, to, says) in [
         ("\"all-reduce\"", "\"gathered\"", "masks cancel"),
         (
@@ -220,8 +213,7 @@ fn what_would_show_more_or_cancel_nothing_is_refused() {
             "aggregation.members",
         ),
     ] {
-        let error = parse(&plain.replace(from, to)).unwrap_err();
-        assert!(error.contains(says), "{to}\n{error}");
+        refused(&plain.replace(from, to), &[says]);
     }
     for preset in ["d-psgd", "asp", "choco", "none", "guarded"] {
         let text = "[aggregation]\nrule = \"secure-mean\"";

@@ -2,9 +2,11 @@
 //! either pass or between them, newcomers take over what is kept in common, nothing learned is lost, and
 //! members whose data differ come to their common optimum.
 
-use crate::common::{Fate, Make, Swarm, forward_trainer, peer, quadratic};
+use crate::common::check::{dies_at_a_push, newcomer_takes_over, refused};
+use crate::common::{
+    Fate, Make, Swarm, forward_trainer, peer, quadratic, refused_key, same_bits, wide,
+};
 use murmurate_protocol::{FragmentId, Output, Part, PeerId, Round};
-use murmurate_strategies::grid::{Strategy, StrategyError};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 use murmurate_strategies::{Layout, StepControl, TrainError, TrainReport, Trainer};
@@ -45,18 +47,7 @@ impl Trainer for Shaped {
         self.inner.steps(control)
     }
 
-    forward_trainer!(inner);
-
-    fn gradients(
-        &mut self,
-        on_ready: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError> {
-        self.inner.gradients(on_ready)
-    }
-
-    fn is_at_hand(&self) -> bool {
-        self.inner.is_at_hand()
-    }
+    forward_trainer!(inner at hand);
 }
 
 fn shaped(task: ToyTask, peers: usize, seed: u64) -> Make {
@@ -72,16 +63,6 @@ fn shaped(task: ToyTask, peers: usize, seed: u64) -> Make {
 fn swarm(codec: &str, exchange: &str, peers: usize, seed: u64) -> Swarm {
     let make = shaped(ToyTask::quadratic(DIM), peers, 11);
     Swarm::new(&text(codec, exchange), peers, seed, make)
-}
-
-/// All who ended a round hold the same anchor after it.
-fn same_bits(swarm: &Swarm, rounds: u64, what: &str) {
-    for round in (0..rounds).map(Round) {
-        let mut anchors = swarm.members.values().filter_map(|m| m.anchors.get(&round));
-        let first = anchors.next().unwrap();
-        assert!(first.iter().all(|v| v.is_finite()));
-        assert!(anchors.all(|anchor| anchor == first), "{what}: {round:?}");
-    }
 }
 
 #[test]
@@ -106,28 +87,9 @@ fn a_newcomer_takes_over_what_is_kept_in_common() {
         for exchange in EXCHANGES {
             let make = shaped(ToyTask::quadratic(DIM), 5, 11);
             let mut swarm = Swarm::new(&text(codec, exchange), 4, 1, make);
-            swarm.run(5);
-            swarm.add(4, true);
-            let newcomer: PeerId = peer(4);
-            swarm.run_until(|swarm| {
-                let anchors = &swarm.members[&newcomer].anchors;
-                anchors.len() >= 6 && anchors.contains_key(&Round(16))
-            });
-            same_bits(&swarm, 16, codec);
+            newcomer_takes_over(&mut swarm, codec);
         }
     }
-}
-
-/// Dies in round 2 with its `nth` output of pushes of this part.
-fn dies(swarm: &mut Swarm, victim: PeerId, part: Part, nth: usize) {
-    let mut seen = 0;
-    swarm.fatal = Box::new(move |who, round, output| match output {
-        Output::Push { slice, .. } if who == victim && round.0 == 2 && slice.part == part => {
-            seen += 1;
-            seen > nth
-        }
-        _ => false,
-    });
 }
 
 #[test]
@@ -145,7 +107,7 @@ fn survivors_of_a_death_in_either_pass_hold_the_same_bits() {
                     [(1, 0, 0), (1, 1, 1), (2, 2, 2), (0, 1, 3), (3, 0, 1007)]
                 {
                     let mut swarm = swarm(codec, exchange, 4, seed);
-                    dies(&mut swarm, peer(victim), part, nth);
+                    swarm.fatal = dies_at_a_push(peer(victim), part, nth);
                     swarm.run(6);
                     let what = format!("{codec} {exchange} {part:?} {victim} {nth}");
                     same_bits(&swarm, 6, &what);
@@ -188,7 +150,7 @@ fn nothing_learned_is_lost() {
         swarm.run(ROUNDS);
         let members: Vec<PeerId> = (0..PEERS).map(peer).collect();
         let mut left = vec![0.0f64; DIM];
-        let mut before: Vec<f64> = swarm.initial.iter().map(|v| f64::from(*v)).collect();
+        let mut before = wide(&swarm.initial);
         for round in (0..ROUNDS).map(Round) {
             let set = &swarm.stated[&(round, FragmentId(0))][0];
             assert_eq!(set.len(), PEERS, "{codec} {round:?}");
@@ -246,9 +208,7 @@ fn members_with_unequal_data_come_to_the_common_optimum() {
         let task = quadratic(DIM, 0.3, InnerKind::sgd(0.1));
         let text = text(codec, EXCHANGES[0]).replace("inner_steps = 2", "inner_steps = 1");
         let mut swarm = Swarm::new(&text, 4, 0, shaped(task, 4, seed));
-        for at in (0..=rounds).step_by(200).skip(1) {
-            swarm.run(at);
-        }
+        swarm.run_long(rounds);
         let objective = Quadratic::new(DIM, 0.3, 0.0, [0, 4], seed);
         let loss = objective.global_loss(swarm.members[&peer(0)].executor.anchor());
         let start = objective.global_loss(&swarm.initial);
@@ -259,32 +219,30 @@ fn members_with_unequal_data_come_to_the_common_optimum() {
 
 #[test]
 fn what_cannot_carry_two_passes_is_refused_by_its_key() {
-    let refuses = |text: &str, says: &str| {
-        let error = Strategy::parse(text, None).unwrap_err();
-        assert!(matches!(error, StrategyError::Refused { .. }), "{error}");
-        assert!(error.to_string().contains(says), "{error}");
-    };
     for codec in CODECS {
         let plain = text(codec, EXCHANGES[0]);
-        refuses(
-            &plain.replace("all-reduce\"", "gathered\""),
-            "compression.codec",
-        );
-        refuses(
-            &plain.replace("all-reduce\"", "all-reduce\"\nschedule = \"ring\""),
-            "architecture.schedule",
-        );
-        refuses(
-            &format!("{plain}[agreement]\nliars = 1\n"),
-            "agreement.liars",
-        );
-        refuses(
-            &format!("{plain}[agreement]\ngrouping = \"grid\"\n"),
-            "agreement.grouping",
-        );
-        refuses(
-            &format!("{plain}[aggregation]\nrule = \"median\"\n"),
-            "aggregation.rule",
-        );
+        let instead = |other: &str| plain.replace("all-reduce\"", other);
+        for (text, key) in [
+            (instead("gathered\""), "compression.codec"),
+            (
+                instead("all-reduce\"\nschedule = \"ring\""),
+                "architecture.schedule",
+            ),
+            (
+                format!("{plain}[agreement]\nliars = 1\n"),
+                "agreement.liars",
+            ),
+            (
+                format!("{plain}[agreement]\ngrouping = \"grid\"\n"),
+                "agreement.grouping",
+            ),
+            (
+                format!("{plain}[aggregation]\nrule = \"median\"\n"),
+                "aggregation.rule",
+            ),
+        ] {
+            refused(&text, &[key]);
+            assert_eq!(refused_key(&text), key);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Late gradients at a center: corrected for how far it has moved since they were computed.
 
 use crate::common::store::Store;
-use crate::common::{orders, peer};
+use crate::common::{orders, peer, wide};
 use bytes::Bytes;
 use murmurate_protocol::{
     Combination, Done, FragmentId, Order, Part, Piece, Round, SliceId, StoreId,
@@ -76,8 +76,7 @@ fn late_gradients_are_corrected_for_how_far_the_center_has_moved() {
         .collect();
     // Ten lines of algorithm 2, in f64: c' = c - lr (g + lambda g g (c - c_pulled)).
     let reference = |lambda: f64| {
-        let start = center(lambda).0.anchor().to_vec();
-        let mut versions = vec![start.iter().map(|v| f64::from(*v)).collect::<Vec<f64>>()];
+        let mut versions = vec![wide(center(lambda).0.anchor())];
         for (gradient, late) in &arrivals {
             let now = versions.last().unwrap().clone();
             let pulled = &versions[versions.len() - 1 - *late as usize];
@@ -100,15 +99,4 @@ fn late_gradients_are_corrected_for_how_far_the_center_has_moved() {
         }
     }
     assert_ne!(after(0.0, &arrivals), after(1.0, &arrivals));
-}
-
-#[test]
-fn only_gradients_can_be_corrected() {
-    let text = "[synchronization]\nmode = \"asp\"\ninner_steps = 5\ncompensation = 0.1\n\
-                [architecture]\ncontribution = \"delta\"";
-    let error = Strategy::parse(text, Some("asp")).unwrap_err().to_string();
-    assert!(error.contains("synchronization.compensation"), "{error}");
-    let text = "[synchronization]\nmode = \"asp\"\ninner_steps = 1\ncompensation = -1.0";
-    let error = Strategy::parse(text, Some("asp")).unwrap_err().to_string();
-    assert!(error.contains("synchronization.compensation"), "{error}");
 }

@@ -9,12 +9,15 @@
     reason = "helpers of tests; every test file uses its own part of them"
 )]
 
+pub mod check;
 pub mod decode;
 pub mod orders;
 mod resting;
 pub mod store;
 
+pub use crate::numbers::{gradient, near, quadratics, relative, wide};
 use bytes::Bytes;
+pub use check::{ended_alike, off_optimum, refused_key, same_bits};
 use murmurate_protocol::limits::RECORD_LIFETIME;
 use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{
@@ -27,7 +30,7 @@ use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::{MemoryState, StateSource};
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::ToyTask;
 use murmurate_strategies::{Layout, Trainer};
 pub use resting::Resting;
 use std::collections::{BTreeMap, VecDeque};
@@ -36,7 +39,22 @@ use std::time::Duration;
 use store::{Still, Store};
 
 /// What a trainer leaves to the one in its field: all but its layout, its training and what it has of its own.
+/// `at hand` adds the gradients, and whether its parameters are at hand.
 macro_rules! forward_trainer {
+    ($field:tt at hand) => {
+        crate::common::forward_trainer!($field);
+
+        fn gradients(
+            &mut self,
+            on_ready: &mut dyn FnMut(usize, &mut [f32]),
+        ) -> Result<murmurate_strategies::TrainReport, murmurate_strategies::TrainError> {
+            self.$field.gradients(on_ready)
+        }
+
+        fn is_at_hand(&self) -> bool {
+            self.$field.is_at_hand()
+        }
+    };
     ($field:tt) => {
         fn batch(&self) -> u64 {
             self.$field.batch()
@@ -69,6 +87,44 @@ macro_rules! forward_trainer {
 }
 pub(crate) use forward_trainer;
 
+/// A trainer of the values in its field that has nothing to evaluate or to save.
+macro_rules! bare_trainer {
+    ($field:ident) => {
+        fn layout(&self) -> &murmurate_strategies::Layout {
+            &self.layout
+        }
+
+        fn batch(&self) -> u64 {
+            1
+        }
+
+        fn visit(&mut self, range: std::ops::Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+            f(range.start, &mut self.$field[range]);
+        }
+
+        fn evaluate(
+            &mut self,
+        ) -> Result<murmurate_protocol::Evaluation, murmurate_strategies::TrainError> {
+            Ok(murmurate_protocol::Evaluation::default())
+        }
+
+        fn save(
+            &mut self,
+            _: &mut dyn murmurate_strategies::state::StateSink,
+        ) -> Result<(), murmurate_strategies::state::StateError> {
+            Ok(())
+        }
+
+        fn load(
+            &mut self,
+            _: &dyn murmurate_strategies::state::StateSource,
+        ) -> Result<(), murmurate_strategies::state::StateError> {
+            Ok(())
+        }
+    };
+}
+pub(crate) use bare_trainer;
+
 /// A trainer for one of the members.
 pub type Make = Box<dyn Fn(usize) -> Box<dyn Trainer>>;
 
@@ -87,15 +143,6 @@ pub fn quadratic(dim: usize, heterogeneity: f64, inner: InnerKind) -> ToyTask {
         noise: 0.0,
         inner,
     }
-}
-
-/// The gradient of a peer's own objective at `x`.
-pub fn gradient(of: &Quadratic, x: &[f64]) -> Vec<f64> {
-    let (curvature, center) = of.own();
-    let pairs = curvature.iter().zip(center).zip(x);
-    pairs
-        .map(|((k, c), x)| f64::from(*k) * (x - f64::from(*c)))
-        .collect()
 }
 
 /// The fate of a push.
@@ -276,6 +323,12 @@ pub struct Swarm {
 }
 
 impl Swarm {
+    /// Members that train a task, whose data are drawn by the last seed.
+    pub fn training(text: &str, task: ToyTask, count: usize, [seed, data]: [u64; 2]) -> Self {
+        let make = Box::new(move |index| task.build(index, count, data));
+        Self::new(text, count, seed, make)
+    }
+
     /// Members that begin together, all linked with each other. With seed 0 everything moves in
     /// the order it was sent, else links take turns as drawn.
     pub fn new(strategy: &str, count: usize, seed: u64, make: Make) -> Self {
@@ -436,6 +489,14 @@ impl Swarm {
     /// Runs until every member has ended this many rounds.
     pub fn run(&mut self, rounds: u64) {
         self.run_until(|swarm| swarm.members.values().all(|m| m.peer.round().0 >= rounds));
+    }
+
+    /// The same for many rounds, in stretches: what happens in one is bounded.
+    pub fn run_long(&mut self, rounds: u64) {
+        let from = self.rounds().into_iter().max().unwrap_or(0);
+        let stops = (from..from + rounds).step_by(40).skip(1);
+        stops.for_each(|at| self.run(at));
+        self.run(from + rounds);
     }
 
     /// Runs until `done`, for ten minutes of virtual time at most.

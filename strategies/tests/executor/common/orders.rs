@@ -43,6 +43,18 @@ pub fn train(round: Round, budget: StepBudget) -> Order {
     }
 }
 
+/// Training in a group of this many peers; without `cut` it goes on.
+pub fn training(round: u64, steps: u32, cut: bool, peers: usize) -> Order {
+    Order::Train {
+        round: Round(round),
+        budget: StepBudget::Steps(steps),
+        cut,
+        peers: Participants::new(peer(0), (1..peers).map(peer)),
+        blocks: None,
+        rules: TrainingRules::default(),
+    }
+}
+
 pub fn encode(store: StoreId, slice: SliceId) -> Order {
     Order::Encode {
         slice,
@@ -66,6 +78,30 @@ pub fn apply(round: Round, fragment: FragmentId, aggregates: Vec<SliceId>) -> Or
         keep_local: false,
         rules: TrainingRules::default(),
     }
+}
+
+/// Makes the parameters of a peer that exchanges with none the mix of a round, and the anchor.
+pub fn keeps_its_own(round: Round, fragment: FragmentId) -> [Order; 2] {
+    let how = Combination::Mix {
+        round,
+        keep: 1.0,
+        inputs: Vec::new(),
+    };
+    let piece = Piece::whole(fragment);
+    [
+        Order::Combine { piece, how },
+        apply(round, fragment, Vec::new()),
+    ]
+}
+
+/// What a peer that is its own group does once a fragment's contribution is encoded.
+pub fn alone(round: Round, fragment: FragmentId, own: SliceId) -> [Order; 3] {
+    let reduced = slice(round, fragment, Part::Aggregate);
+    [
+        reduce(fragment, vec![(own, 8.0)]),
+        encode(StoreId::Shard(0), reduced),
+        apply(round, fragment, vec![reduced]),
+    ]
 }
 
 pub fn void(round: Round, fragment: FragmentId) -> Order {
@@ -92,4 +128,12 @@ pub fn saved(executor: &mut Executor) -> MemoryState {
     let mut state = MemoryState::default();
     executor.save(&mut state).unwrap();
     state
+}
+
+/// Goes on in `fresh` with what a checkpoint of the first one holds, and checks that it holds the same.
+pub fn restarted(first: &mut Executor, mut fresh: Executor) -> Executor {
+    let state = saved(first);
+    fresh.restore(&state).unwrap();
+    assert!(saved(&mut fresh) == state, "a checkpoint brings all back");
+    fresh
 }

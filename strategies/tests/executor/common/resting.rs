@@ -1,10 +1,8 @@
 //! A trainer that changes nothing.
 
-use super::Draw;
-use murmurate_protocol::{Evaluation, InnerStep};
-use murmurate_strategies::state::{StateError, StateSink, StateSource};
+use super::{Draw, bare_trainer};
+use murmurate_protocol::InnerStep;
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
-use std::ops::Range;
 
 /// Takes inner steps that change nothing: what moves the parameters is gossip alone.
 pub struct Resting {
@@ -34,9 +32,7 @@ impl Resting {
 }
 
 impl Trainer for Resting {
-    fn layout(&self) -> &Layout {
-        &self.layout
-    }
+    bare_trainer!(x);
 
     fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
         if let Some(home) = &self.home {
@@ -51,30 +47,10 @@ impl Trainer for Resting {
         Ok(report)
     }
 
-    fn batch(&self) -> u64 {
-        1
-    }
-
     fn gradients(
         &mut self,
         _: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
         Err(TrainError::Backend("gossip asks for none".to_owned()))
-    }
-
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
-        f(range.start, &mut self.x[range]);
-    }
-
-    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
-        Ok(Evaluation::default())
-    }
-
-    fn save(&mut self, _: &mut dyn StateSink) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn load(&mut self, _: &dyn StateSource) -> Result<(), StateError> {
-        Ok(())
     }
 }

@@ -1,27 +1,21 @@
 //! Differences to one copy of each peer, with real peers and Executors: what a peer mixes is what
 //! its neighbours' own copies were, also on links that lose, repeat and forget.
 
+use super::{DIM, MOMENTS, dies, near_their_mean, resting};
+use crate::common::check::{losses, worst_loss};
 use crate::common::decode::decode;
-use crate::common::{Draw, Fate, Resting, Swarm, peer, quadratic};
-use murmurate_protocol::{Order, Output, Part, PeerId, Round, SliceId};
-use murmurate_strategies::Trainer;
+use crate::common::{Fate, Swarm, peer, quadratic};
+use murmurate_protocol::{Part, PeerId, Round, SliceId};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::topology::{Ring, mixing_matrix};
 use murmurate_strategies::toy::Quadratic;
 use std::collections::BTreeMap;
 
-const DIM: usize = 37;
-
 /// Rounds that a neighbour's newest difference may be ahead of the mix that it is in.
 const AHEAD: u64 = 8;
 
-const DCD: &str = "preset = \"dcd-psgd\"";
-const ECD: &str = "preset = \"ecd-psgd\"";
-
-fn swarm(text: &str, peers: usize, seed: u64) -> Swarm {
-    let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
-    Swarm::new(text, peers, seed, make)
-}
+pub(crate) const DCD: &str = "preset = \"dcd-psgd\"";
+pub(crate) const ECD: &str = "preset = \"ecd-psgd\"";
 
 /// The copies of a peer after each round in which it sent something, from what was encoded, by the
 /// papers' equations: algorithm 1, line 6, and algorithm 2, lines 5 and 6.
@@ -107,7 +101,7 @@ fn oldest(swarm: &Swarm, peers: usize, estimates: bool) -> u64 {
 fn mixes_are_those_of_the_copies_that_the_equations_give() {
     for (text, estimates) in [(DCD, false), (ECD, true)] {
         for peers in [3, 5, 8] {
-            let mut swarm = swarm(text, peers, 0);
+            let mut swarm = resting(text, peers, 0);
             swarm.run(30);
             assert_eq!(oldest(&swarm, peers, estimates), 0, "{text}, {peers} peers");
         }
@@ -119,14 +113,8 @@ fn where_pushes_are_lost_a_copy_is_late_and_never_wrong() {
     for (text, estimates) in [(DCD, false), (ECD, true)] {
         let mut latest = 0;
         for seed in 1..5 {
-            let mut swarm = swarm(text, 5, seed);
-            let mut draw = Draw(seed * 77);
-            swarm.fate = Box::new(move |_| match draw.below(10) {
-                0..3 => Fate::Lost,
-                3 => Fate::Unheard,
-                4 => Fate::Vanished,
-                _ => Fate::Delivered,
-            });
+            let mut swarm = resting(text, 5, seed);
+            swarm.fate = Box::new(losses(seed * 77, 3));
             swarm.run(80);
             let oldest = oldest(&swarm, 5, estimates);
             println!("{text}, seed {seed}: {oldest} rounds late");
@@ -145,7 +133,7 @@ fn where_pushes_are_lost_a_copy_is_late_and_never_wrong() {
 #[test]
 fn a_neighbour_that_was_cut_off_for_long_is_told_whole_again() {
     for (text, estimates) in [(DCD, false), (ECD, true)] {
-        let mut swarm = swarm(text, 5, 3);
+        let mut swarm = resting(text, 5, 3);
         swarm.run(10);
         swarm.fate =
             Box::new(
@@ -169,43 +157,10 @@ fn a_neighbour_that_was_cut_off_for_long_is_told_whole_again() {
 }
 
 #[test]
-fn a_lossless_codec_mixes_by_the_matrix() {
-    for text in [DCD, ECD] {
-        let text = format!("{text}\n[compression]\ncodec = \"f32\"");
-        for peers in [3, 5, 8] {
-            let mut swarm = swarm(&text, peers, 0);
-            swarm.run(6);
-            let w = mixing_matrix(&Ring, Round(0), peers);
-            let mut x: Vec<Vec<f64>> = (0..peers)
-                .map(|index| {
-                    let start = Resting::new(index, DIM).x;
-                    start.iter().map(|v| f64::from(*v)).collect()
-                })
-                .collect();
-            for round in 0..6 {
-                let mixed = w.iter().map(|row| {
-                    let at = |d: usize| row.iter().zip(&x).map(|(w, x)| w * x[d]).sum();
-                    (0..DIM).map(at).collect()
-                });
-                x = mixed.collect();
-                for (index, x) in x.iter().enumerate() {
-                    let found = &swarm.members[&peer(index)].anchors[&Round(round)];
-                    for (found, expected) in found.iter().zip(x) {
-                        // f32 rounding of six rounds on values below ten.
-                        let off = (f64::from(*found) - expected).abs();
-                        assert!(off < 1e-4, "{text}, {peers} peers, round {round}: {off}");
-                    }
-                }
-            }
-        }
-    }
-}
-
-#[test]
 fn a_round_is_one_encoding_and_a_push_of_it_to_each_neighbour() {
     for text in [DCD, ECD] {
         for peers in [2, 3, 5, 12] {
-            let mut swarm = swarm(text, peers, 0);
+            let mut swarm = resting(text, peers, 0);
             let rounds = 6;
             swarm.run(rounds);
             let encoded = swarm.encoded.keys().copied();
@@ -224,61 +179,29 @@ fn a_round_is_one_encoding_and_a_push_of_it_to_each_neighbour() {
 /// nothing takes the peers back.
 #[test]
 fn peers_at_rest_come_together_near_their_mean() {
-    for text in [DCD] {
-        for (peers, seed) in [(2, 0), (3, 1), (5, 2), (8, 3)] {
-            let mut swarm = swarm(text, peers, seed);
-            swarm.run(200);
-            let starts: Vec<Resting> = (0..peers).map(|i| Resting::new(i, DIM)).collect();
-            for d in 0..DIM {
-                let mean = starts.iter().map(|t| f64::from(t.x[d])).sum::<f64>() / peers as f64;
-                for member in swarm.members.values() {
-                    let off = (f64::from(member.executor.anchor()[d]) - mean).abs();
-                    // Half a level of 127 in a range of ten, over some rounds that are far apart.
-                    assert!(off < 0.3, "{text}, {peers} peers: {off} from the mean");
-                }
-            }
-        }
+    for (peers, seed) in [(2, 0), (3, 1), (5, 2), (8, 3)] {
+        let mut swarm = resting(DCD, peers, seed);
+        swarm.run(200);
+        // Half a level of 127 in a range of ten, over some rounds that are far apart.
+        near_their_mean(&swarm, 0.3, &format!("{peers} peers"));
     }
-}
-
-/// Before an output of so-and-so takes effect.
-type Moment = fn(&Output) -> bool;
-
-fn order(output: &Output, is: fn(&Order) -> bool) -> bool {
-    matches!(output, Output::Order { order, .. } if is(order))
 }
 
 #[test]
 fn a_death_at_any_message_leaves_others_that_find_their_optimum() {
-    let moments: [Moment; 5] = [
-        |o| order(o, |order| matches!(order, Order::Train { .. })),
-        |o| order(o, |order| matches!(order, Order::Encode { .. })),
-        |o| matches!(o, Output::Push { .. }),
-        |o| order(o, |order| matches!(order, Order::Combine { .. })),
-        |o| order(o, |order| matches!(order, Order::Apply { .. })),
-    ];
     let (dim, peers) = (16, 5);
     // Errors of estimates average out as 1 / rounds, and not at all where there are none.
     let lossless = format!("{ECD}\n[compression]\ncodec = \"f32\"");
     for (text, left) in [(DCD, 1e-5), (ECD, 3e-3), (lossless.as_str(), 1e-5)] {
-        for (at, moment) in moments.into_iter().enumerate() {
+        for (name, moment) in MOMENTS {
             let strategy: Strategy = text.parse().unwrap();
             let task = quadratic(dim, 0.0, *strategy.inner_kind());
-            let make = Box::new(move |index| task.build(index, peers, 3));
-            let mut swarm = Swarm::new(text, peers, 9, make);
-            let victim = peer(1);
-            swarm.fatal = Box::new(move |who: PeerId, round, output| {
-                who == victim && round >= Round(7) && moment(output)
-            });
-            swarm.run_until(|swarm| swarm.dead.len() == 1);
-            let from = swarm.rounds().into_iter().max().unwrap();
+            let mut swarm = Swarm::training(text, task, peers, [9, 3]);
+            let from = dies(&mut swarm, 1, 7, moment);
             swarm.run(from + 150);
             swarm.run(from + 300);
-            let objective = Quadratic::new(dim, 0.0, 0.0, [0, peers], 3);
-            for member in swarm.members.values() {
-                let loss = objective.global_loss(member.executor.anchor());
-                assert!(loss < left, "{text}, moment {at}: {loss:e}");
-            }
+            let loss = worst_loss(&swarm, &Quadratic::new(dim, 0.0, 0.0, [0, peers], 3));
+            assert!(loss < left, "{text}, {name}: {loss:e}");
         }
     }
 }

@@ -1,12 +1,17 @@
 //! Gossip between real peers and Executors: what they hold together stays what it was, and the
 //! parameters come together at their mean.
 
-use crate::common::{Resting, Swarm, peer};
+use super::{DIM, mean, near_their_mean, resting, starts, sum};
+use crate::common::{Swarm, near, peer, wide};
 use murmurate_protocol::Round;
-use murmurate_strategies::Trainer;
-
-const DIM: usize = 37;
 const ROUNDS: u64 = 24;
+
+/// Checks that the weights of all members sum to their number.
+fn weights_sum(swarm: &Swarm, what: &str) {
+    let weights: f64 = swarm.members.values().map(|m| m.peer.weight_held()).sum();
+    let off = (weights - swarm.members.len() as f64).abs();
+    assert!(off < 1e-9, "{what}: {weights}");
+}
 
 #[test]
 fn the_sums_of_x_and_of_the_weight_are_conserved() {
@@ -18,34 +23,22 @@ fn the_sums_of_x_and_of_the_weight_are_conserved() {
     ] {
         for peers in [2, 3, 5, 8] {
             let text = format!("preset = \"d-psgd\"\n[architecture]\ntopology = \"{topology}\"");
-            let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
-            let mut swarm = Swarm::new(&text, peers, 0, make);
+            let mut swarm = resting(&text, peers, 0);
             swarm.run(ROUNDS);
+            let what = format!("{topology} {peers}");
             // All are within the same round's training: nothing is under way.
-            assert_eq!(swarm.rounds(), vec![ROUNDS; peers], "{topology} {peers}");
-            let weights: f64 = swarm.members.values().map(|m| m.peer.weight_held()).sum();
-            assert!(
-                (weights - peers as f64).abs() < 1e-9,
-                "{topology} {peers}: {weights}"
-            );
-            let starts: Vec<Resting> = (0..peers).map(|index| Resting::new(index, DIM)).collect();
-            for at in 0..DIM {
-                let sum: f64 = starts.iter().map(|t| f64::from(t.x[at])).sum();
-                let held = (0..peers).map(|index| {
-                    let member = &swarm.members[&peer(index)];
-                    member.peer.weight_held() * f64::from(member.executor.anchor()[at])
-                });
-                let now: f64 = held.sum();
-                assert!(
-                    (now - sum).abs() < 1e-3,
-                    "{topology} {peers}: {now} is not {sum}"
-                );
-                let mean = sum / peers as f64;
-                for member in swarm.members.values() {
-                    let off = (f64::from(member.executor.anchor()[at]) - mean).abs();
-                    assert!(off < 0.5, "{topology} {peers}: {off} from the mean");
-                }
+            assert_eq!(swarm.rounds(), vec![ROUNDS; peers], "{what}");
+            weights_sum(&swarm, &what);
+            let weighted = swarm.members.values().map(|member| {
+                let weight = member.peer.weight_held();
+                let anchor = wide(member.executor.anchor()).into_iter();
+                anchor.map(|x| weight * x).collect()
+            });
+            let now = sum(&weighted.collect::<Vec<_>>());
+            for (now, sum) in now.iter().zip(sum(&starts(0..peers))) {
+                assert!((now - sum).abs() < 1e-3, "{what}: {now} is not {sum}");
             }
+            near_their_mean(&swarm, 0.5, &what);
         }
     }
 }
@@ -64,32 +57,30 @@ fn pulls_stay_within_what_was_there_and_come_together() {
             let text = format!(
                 "preset = \"d-psgd\"\n[architecture]\nexchange = \"pull\"\ntopology = \"{topology}\""
             );
-            let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
-            let mut swarm = Swarm::new(&text, peers, 3, make);
-            let starts: Vec<Resting> = (0..peers).map(|i| Resting::new(i, DIM)).collect();
+            let mut swarm = resting(&text, peers, 3);
+            let starts = starts(0..peers);
             // Rounds are each peer's own: rows stay convex whichever of them an answer is of.
             let mut apart = f64::INFINITY;
             for rounds in [1, 4, ROUNDS, 3 * ROUNDS] {
                 swarm.run(rounds);
-                let mut spread = 0.0f64;
+                let members = swarm.members.values();
+                let now: Vec<_> = members.map(|m| wide(m.executor.anchor())).collect();
+                let bounds = |of: &[Vec<f64>], at: usize| {
+                    of.iter().fold((f64::MAX, f64::MIN), |(low, high), x| {
+                        (low.min(x[at]), high.max(x[at]))
+                    })
+                };
+                apart = 0.0;
                 for at in 0..DIM {
-                    let bounds = |values: &mut dyn Iterator<Item = f32>| {
-                        values.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), v| {
-                            (low.min(v), high.max(v))
-                        })
-                    };
-                    let (low, high) = bounds(&mut starts.iter().map(|t| t.x[at]));
-                    let members = swarm.members.values();
-                    let (least, most) = bounds(&mut members.map(|m| m.executor.anchor()[at]));
+                    let ((low, high), (least, most)) = (bounds(&starts, at), bounds(&now, at));
                     // A few roundings of f32 a mix.
                     let rounding = 1e-5 * low.abs().max(high.abs());
                     assert!(
                         least >= low - rounding && most <= high + rounding,
                         "{topology} {peers}: {least} to {most} is not within {low} to {high}"
                     );
-                    spread = spread.max(f64::from(most - least));
+                    apart = apart.max(most - least);
                 }
-                apart = spread;
             }
             assert!(apart < 0.02, "{topology} {peers}: {apart} apart");
         }
@@ -100,36 +91,30 @@ fn pulls_stay_within_what_was_there_and_come_together() {
 #[test]
 fn pairs_mix_the_same_part_at_both_ends() {
     for (peers, seed) in [(2, 0), (4, 1), (6, 2), (8, 3)] {
-        let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
-        let mut swarm = Swarm::new("preset = \"saps\"", peers, seed, make);
+        let mut swarm = resting("preset = \"saps\"", peers, seed);
         let rounds = 20 * ROUNDS;
         swarm.run(rounds);
-        let starts: Vec<Vec<f32>> = (0..peers).map(|i| Resting::new(i, DIM).x).collect();
-        let mut before = starts.clone();
+        let mut before = starts(0..peers);
         // A tenth of 37 places, rounded up.
         let part = 4;
         for round in (0..rounds).map(Round) {
-            let all = (0..peers).map(|i| swarm.members[&peer(i)].anchors[&round].clone());
-            let after: Vec<Vec<f32>> = all.collect();
-            let moved = |i: usize, d: usize| after[i][d] != before[i][d];
-            for i in 0..peers {
-                let places = (0..DIM).filter(|d| moved(i, *d));
-                assert!(places.count() <= part, "{peers} peers, {round}");
+            let all = (0..peers).map(|i| wide(&swarm.members[&peer(i)].anchors[&round]));
+            let after: Vec<Vec<f64>> = all.collect();
+            for (before, after) in before.iter().zip(&after) {
+                let moved = before.iter().zip(after).filter(|(b, a)| b != a);
+                assert!(moved.count() <= part, "{peers} peers, {round}");
             }
-            for d in 0..DIM {
-                let sum = |of: &[Vec<f32>]| of.iter().map(|x| f64::from(x[d])).sum::<f64>();
-                let off = (sum(&after) - sum(&before)).abs();
+            for (d, (after, before)) in sum(&after).iter().zip(sum(&before)).enumerate() {
+                let off = (after - before).abs();
                 // A rounding of f32 a peer.
                 assert!(off < 1e-5, "{peers} peers, {round}, value {d}: {off}");
             }
             before = after;
         }
-        for d in 0..DIM {
-            let mean = starts.iter().map(|x| f64::from(x[d])).sum::<f64>() / peers as f64;
-            for x in &before {
-                let off = (f64::from(x[d]) - mean).abs();
-                assert!(off < 0.05, "{peers} peers: {off} from the mean");
-            }
+        let mean = mean(&starts(0..peers));
+        for index in 0..peers {
+            let last = &swarm.members[&peer(index)].anchors[&Round(rounds - 1)];
+            near(last, &mean, 0.05, &format!("{peers} peers"));
         }
     }
 }
@@ -139,22 +124,11 @@ fn pushes_without_waiting_conserve_the_sums() {
     for topology in ["one-peer-exponential", "equi-dyn", "random-matching"] {
         for (peers, seed) in [(2, 0), (3, 1), (8, 2)] {
             let text = format!("preset = \"osgp\"\n[architecture]\ntopology = \"{topology}\"");
-            let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
-            let mut swarm = Swarm::new(&text, peers, seed, make);
+            let mut swarm = resting(&text, peers, seed);
             swarm.run(10 * ROUNDS);
-            let weights: f64 = swarm.members.values().map(|m| m.peer.weight_held()).sum();
-            assert!(
-                (weights - peers as f64).abs() < 1e-9,
-                "{text} {peers}: {weights}"
-            );
-            let starts: Vec<Resting> = (0..peers).map(|i| Resting::new(i, DIM)).collect();
-            for at in 0..DIM {
-                let mean = starts.iter().map(|t| f64::from(t.x[at])).sum::<f64>() / peers as f64;
-                for member in swarm.members.values() {
-                    let off = (f64::from(member.executor.anchor()[at]) - mean).abs();
-                    assert!(off < 0.05, "{text} {peers}: {off} from the mean");
-                }
-            }
+            let what = format!("{text} {peers}");
+            weights_sum(&swarm, &what);
+            near_their_mean(&swarm, 0.05, &what);
         }
     }
 }

@@ -1,23 +1,16 @@
 //! Exchanges between two, with real peers and Executors: what one end gains the other loses, on links that
 //! lose, repeat and forget; consensus follows the mixing matrix; costs are those of the doc.
 
+use super::{DIM, MOMENTS, conserved, dies, resting, starts, sum};
+use crate::common::check::{losses, worst_loss};
 use crate::common::decode::decode;
-use crate::common::{Draw, Fate, Resting, Swarm, peer, quadratic};
-use murmurate_protocol::{Order, Output, Part, PeerId, Round, Standing, Tag};
-use murmurate_strategies::Trainer;
+use crate::common::{Fate, Swarm, peer, quadratic};
+use murmurate_protocol::{Part, PeerId, Round, Standing, Tag};
 use murmurate_strategies::grid::Strategy;
-use murmurate_strategies::topology::{Ring, mixing_matrix};
 use murmurate_strategies::toy::Quadratic;
-
-const DIM: usize = 37;
 
 /// How far apart peers may rest: bf16 does not tell values of 4 and more apart that are closer.
 const ROUNDING: f64 = 1.0 / 32.0;
-
-fn swarm(text: &str, peers: usize, seed: u64) -> Swarm {
-    let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
-    Swarm::new(text, peers, seed, make)
-}
 
 /// Replicas, coarse and fine, and pairs.
 const METHODS: [&str; 6] = [
@@ -99,78 +92,26 @@ fn sums(swarm: &Swarm) -> (Vec<f64>, f64) {
 fn the_sum_over_the_peers_is_conserved_and_they_come_together() {
     for text in METHODS {
         for (peers, seed) in [(2, 0), (3, 1), (5, 2), (8, 3)] {
-            let mut swarm = swarm(text, peers, seed);
+            let mut swarm = resting(text, peers, seed);
             swarm.run(1);
             let start = sums(&swarm).1;
-            let before = initial(peers);
             swarm.run(300);
             let (after, end) = sums(&swarm);
-            for (before, after) in before.iter().zip(&after) {
-                let off = (before - after).abs();
-                assert!(off < 2e-3, "{text} {peers}: {before} became {after}");
-            }
+            conserved(&sum(&starts(0..peers)), &after, &format!("{text} {peers}"));
             assert!(end < 0.6 * start, "{text} {peers}: {start} to {end}");
         }
     }
-}
-
-fn initial(peers: usize) -> Vec<f64> {
-    let starts: Vec<Resting> = (0..peers).map(|index| Resting::new(index, DIM)).collect();
-    let sum = |at: usize| starts.iter().map(|t| f64::from(t.x[at])).sum();
-    (0..DIM).map(sum).collect()
 }
 
 #[test]
 fn the_sum_is_conserved_where_pushes_are_lost_or_of_unknown_fate() {
     for text in METHODS {
         for seed in 1..6 {
-            let mut swarm = swarm(text, 4, seed);
-            let mut draw = Draw(seed * 77);
-            swarm.fate = Box::new(move |_| match draw.below(10) {
-                0 => Fate::Lost,
-                1 => Fate::Unheard,
-                2 => Fate::Vanished,
-                _ => Fate::Delivered,
-            });
+            let mut swarm = resting(text, 4, seed);
+            swarm.fate = Box::new(losses(seed * 77, 1));
             swarm.run(200);
-            let before = initial(4);
-            for (before, after) in before.iter().zip(&sums(&swarm).0) {
-                let off = (before - after).abs();
-                assert!(off < 2e-3, "{text} seed {seed}: {before} became {after}");
-            }
-        }
-    }
-}
-
-#[test]
-fn a_lossless_codec_at_rate_one_mixes_by_the_matrix() {
-    let text = "preset = \"choco\"\n[architecture]\nrate = 1.0\n[compression]\ncodec = \"f32\"";
-    for peers in [3, 5, 8] {
-        let mut swarm = swarm(text, peers, 0);
-        swarm.run(6);
-        let w = mixing_matrix(&Ring, Round(0), peers);
-        // Ranks are positions among all ids, which grow with the index.
-        let mut x: Vec<Vec<f64>> = (0..peers)
-            .map(|index| {
-                let start = Resting::new(index, DIM).x;
-                start.iter().map(|v| f64::from(*v)).collect()
-            })
-            .collect();
-        for round in 0..6 {
-            x = w
-                .iter()
-                .map(|row| {
-                    let at = |d: usize| row.iter().zip(&x).map(|(w, x)| w * x[d]).sum();
-                    (0..DIM).map(at).collect()
-                })
-                .collect();
-            for (index, x) in x.iter().enumerate() {
-                let found = &swarm.members[&peer(index)].anchors[&Round(round)];
-                for (found, expected) in found.iter().zip(x) {
-                    let off = (f64::from(*found) - expected).abs();
-                    assert!(off < 1e-4, "{peers} peers, round {round}: {off}");
-                }
-            }
+            let after = sums(&swarm).0;
+            conserved(&sum(&starts(0..4)), &after, &format!("{text} seed {seed}"));
         }
     }
 }
@@ -179,7 +120,7 @@ fn a_lossless_codec_at_rate_one_mixes_by_the_matrix() {
 fn a_round_of_replicas_is_one_push_to_each_neighbour() {
     let text = "preset = \"choco\"\n[compression]\ncodec = \"int8\"";
     for peers in 2..=33 {
-        let mut swarm = swarm(text, peers, 0);
+        let mut swarm = resting(text, peers, 0);
         let rounds = 4;
         swarm.run(rounds);
         let degree = if peers == 2 { 1 } else { 2 };
@@ -206,73 +147,19 @@ fn a_round_of_replicas_is_one_push_to_each_neighbour() {
     }
 }
 
-/// Before an output of so-and-so takes effect.
-type Moment = fn(&Output) -> bool;
-
 #[test]
 fn a_death_at_any_message_leaves_the_others_sum_as_it_is() {
-    let moments: [(&str, Moment); 5] = [
-        ("train", |o| {
-            matches!(
-                o,
-                Output::Order {
-                    order: Order::Train { .. },
-                    ..
-                }
-            )
-        }),
-        ("encode", |o| {
-            matches!(
-                o,
-                Output::Order {
-                    order: Order::Encode { .. },
-                    ..
-                }
-            )
-        }),
-        ("push", |o| matches!(o, Output::Push { .. })),
-        ("mix", |o| {
-            matches!(
-                o,
-                Output::Order {
-                    order: Order::Combine { .. },
-                    ..
-                }
-            )
-        }),
-        ("apply", |o| {
-            matches!(
-                o,
-                Output::Order {
-                    order: Order::Apply { .. },
-                    ..
-                }
-            )
-        }),
-    ];
     for text in METHODS {
-        for (name, moment) in moments {
-            let mut swarm = swarm(text, 4, 9);
-            let victim = peer(1);
-            swarm.fatal = Box::new(move |who: PeerId, round, output| {
-                who == victim && round >= Round(7) && moment(output)
-            });
-            swarm.run_until(|swarm| swarm.dead.len() == 1);
-            let from = swarm.rounds().into_iter().max().unwrap();
+        for (name, moment) in MOMENTS {
+            let mut swarm = resting(text, 4, 9);
+            let from = dies(&mut swarm, 1, 7, moment);
             swarm.run(from + 30);
-            let before = sums(&swarm);
+            let (before, far) = sums(&swarm);
             swarm.run(from + 200);
-            let after = sums(&swarm);
-            for (before, after) in before.0.iter().zip(&after.0) {
-                let off = (before - after).abs();
-                assert!(off < 2e-3, "{text}, {name}: {before} became {after}");
-            }
-            assert!(
-                after.1 <= before.1.max(ROUNDING),
-                "{text}, {name}: {} to {}",
-                before.1,
-                after.1
-            );
+            let (after, near) = sums(&swarm);
+            let what = format!("{text}, {name}");
+            conserved(&before, &after, &what);
+            assert!(near <= far.max(ROUNDING), "{what}: {far} to {near}");
         }
     }
 }
@@ -280,7 +167,7 @@ fn a_death_at_any_message_leaves_the_others_sum_as_it_is() {
 #[test]
 fn a_link_that_was_down_restarts_and_a_dead_neighbour_takes_nothing_along() {
     for text in METHODS {
-        let mut swarm = swarm(text, 5, 4);
+        let mut swarm = resting(text, 5, 4);
         swarm.run(20);
         swarm.kill(peer(2));
         swarm.run_until(|swarm| {
@@ -294,12 +181,7 @@ fn a_link_that_was_down_restarts_and_a_dead_neighbour_takes_nothing_along() {
         let (middle, far) = sums(&swarm);
         swarm.run(from + 200);
         let (after, near) = sums(&swarm);
-        for (middle, after) in middle.iter().zip(&after) {
-            assert!(
-                (middle - after).abs() < 2e-3,
-                "{text}: {middle} became {after}"
-            );
-        }
+        conserved(&middle, &after, text);
         assert!(near <= far.max(ROUNDING), "{text}: {far} to {near}");
     }
 }
@@ -313,54 +195,18 @@ fn exact_diffusion_reaches_the_optimum_with_coarse_codecs() {
         let strategy: Strategy = text.parse().unwrap();
         let (dim, peers, apart) = (32, 4, 0.3);
         let task = quadratic(dim, apart, *strategy.inner_kind());
-        let make = Box::new(move |index| task.build(index, peers, 3));
-        let mut swarm = Swarm::new(&text, peers, 0, make);
-        (200..=2000).step_by(200).for_each(|round| swarm.run(round));
-        let objective = Quadratic::new(dim, apart, 0.0, [0, peers], 3);
-        for member in swarm.members.values() {
-            let loss = objective.global_loss(member.executor.anchor());
-            println!("{codec} {rate}: {loss:e}");
-            assert!(loss < 1e-6, "{codec} {rate}: {loss:e}");
-        }
-    }
-}
-
-/// What one peer's death takes along of exact diffusion leaves no bias: the others find the optimum of
-/// those that are left.
-#[test]
-fn exact_diffusion_finds_the_optimum_of_those_that_are_left() {
-    let text = "preset = \"d2\"";
-    let strategy = Strategy::preset("d2").unwrap();
-    let (dim, peers) = (32, 4);
-    let task = quadratic(dim, 0.3, *strategy.inner_kind());
-    let make = Box::new(move |index| task.build(index, peers, 3));
-    let mut swarm = Swarm::new(text, peers, 0, make);
-    swarm.run(50);
-    swarm.kill(peer(1));
-    for round in (200..=1000).step_by(200) {
-        swarm.run(round);
-    }
-    let own: Vec<Quadratic> = [0, 2, 3]
-        .into_iter()
-        .map(|index| Quadratic::new(dim, 0.3, 0.0, [index, peers], 3))
-        .collect();
-    for at in 0..dim {
-        // The gradients of the three sum to zero where their common loss is least.
-        let pulls = own
-            .iter()
-            .map(|q| (f64::from(q.own().0[at]), f64::from(q.own().1[at])));
-        let (weight, moment) = pulls.fold((0.0, 0.0), |(w, m), (k, c)| (w + k, m + k * c));
-        for member in swarm.members.values() {
-            let off = (f64::from(member.executor.anchor()[at]) - moment / weight).abs();
-            assert!(off < 1e-4, "dimension {at}: {off} off");
-        }
+        let mut swarm = Swarm::training(&text, task, peers, [0, 3]);
+        swarm.run_long(2000);
+        let loss = worst_loss(&swarm, &Quadratic::new(dim, apart, 0.0, [0, peers], 3));
+        println!("{codec} {rate}: {loss:e}");
+        assert!(loss < 1e-6, "{codec} {rate}: {loss:e}");
     }
 }
 
 #[test]
 fn a_neighbour_that_never_answers_does_not_block_other_exchanges() {
     for text in METHODS {
-        let mut swarm = swarm(text, 5, 6);
+        let mut swarm = resting(text, 5, 6);
         swarm.fate = Box::new(
             |slice| match slice.origin == peer(4) && slice.round >= Round(5) {
                 true => Fate::Vanished,

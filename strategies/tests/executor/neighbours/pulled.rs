@@ -1,8 +1,10 @@
 //! Hop and WAGMA with real peers and Executors, against their papers' equations in f64: which
 //! iterates a mean may have, what each counts, and what a member makes of the mean of its group.
 
+use super::DIM;
+use crate::common::check::losses;
 use crate::common::decode::decode;
-use crate::common::{Draw, Fate, Swarm, peer};
+use crate::common::{Swarm, near, peer};
 use murmurate_protocol::{
     Combination, FragmentId, Order, Output, Part, PeerId, Piece, Round, SliceId,
 };
@@ -13,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-const DIM: usize = 37;
 const ROUNDS: u64 = 24;
 
 /// What each member was ordered to combine.
@@ -28,8 +29,7 @@ fn swarm(text: &str, peers: usize, seed: u64) -> (Swarm, Ordered) {
         noise: 0.1,
         inner: *strategy.inner_kind(),
     };
-    let make = Box::new(move |index| task.build(index, peers, 3));
-    let mut swarm = Swarm::new(text, peers, seed, make);
+    let mut swarm = Swarm::training(text, task, peers, [seed, 3]);
     let ordered = Ordered::default();
     let written = Rc::clone(&ordered);
     swarm.fatal = Box::new(move |who, _, output| {
@@ -39,17 +39,6 @@ fn swarm(text: &str, peers: usize, seed: u64) -> (Swarm, Ordered) {
         false
     });
     (swarm, ordered)
-}
-
-/// Some pushes are lost, and some get there without their sender knowing.
-fn losses(swarm: &mut Swarm, seed: u64) {
-    let mut draw = Draw(seed * 31);
-    swarm.fate = Box::new(move |_| match draw.below(10) {
-        0 => Fate::Lost,
-        1 => Fate::Unheard,
-        2 => Fate::Vanished,
-        _ => Fate::Delivered,
-    });
 }
 
 fn ranges(swarm: &Swarm) -> Vec<Range<usize>> {
@@ -80,14 +69,6 @@ fn values(swarm: &Swarm, slice: &SliceId) -> Vec<f64> {
     decode(&swarm.encoded[slice], len)
 }
 
-fn assert_near(found: &[f32], expected: &[f64], what: &str) {
-    for (found, expected) in found.iter().zip(expected) {
-        // A few roundings of f32 of values up to ten.
-        let off = (f64::from(*found) - expected).abs();
-        assert!(off < 1e-5, "{what}: {found} is not {expected}");
-    }
-}
-
 /// Luo et al. 2019, sections 4.3 and 4.4, by the definition: in round k the updates u of the round or
 /// up to s rounds before, each counting u.round - (k - s) + 1; on a ring all shares are equal.
 fn hop(own: &[f64], updates: &[(u64, Vec<f64>)], (round, staleness): (u64, u64)) -> Vec<f64> {
@@ -115,7 +96,7 @@ fn hop_takes_iterates_of_the_round_or_a_little_older_by_their_age() {
             );
             let (mut swarm, ordered) = swarm(&text, 7, seed);
             if lossy {
-                losses(&mut swarm, seed + 1);
+                swarm.fate = Box::new(losses(31 * (seed + 1), 1));
             }
             swarm.run(ROUNDS);
             let ranges = ranges(&swarm);
@@ -147,7 +128,13 @@ fn hop_takes_iterates_of_the_round_or_a_little_older_by_their_age() {
                 let updates = updates.map(|(slice, _)| (slice.round.0, values(&swarm, slice)));
                 let updates: Vec<_> = updates.collect();
                 let expected = hop(&own, &updates, (round.0, staleness));
-                assert_near(&after[range], &expected, &format!("{who:?} {round:?}"));
+                // A few roundings of f32 of values up to ten.
+                near(
+                    &after[range],
+                    &expected,
+                    1e-5,
+                    &format!("{who:?} {round:?}"),
+                );
                 checked += 1;
             }
             assert!(checked >= 7 * ROUNDS as usize, "{checked} mixes");
@@ -216,7 +203,7 @@ fn wagma_gives_all_members_of_a_group_one_mean_and_late_ones_keep_what_is_new() 
                     [overlap]\nfragments = 3";
         let (mut swarm, ordered) = swarm(text, 8, seed);
         if lossy {
-            losses(&mut swarm, seed + 1);
+            swarm.fate = Box::new(losses(31 * (seed + 1), 1));
         }
         swarm.run(ROUNDS);
         let (ranges, sums) = (ranges(&swarm), sums(&ordered));
@@ -252,7 +239,12 @@ fn wagma_gives_all_members_of_a_group_one_mean_and_late_ones_keep_what_is_new() 
             let fresh = counted.is_some_and(|part| part.round == *round);
             let of_parts: Vec<Vec<f64>> = parts.iter().map(|part| values(&swarm, part)).collect();
             let expected = wagma(&of_parts, (!fresh).then_some(&own));
-            assert_near(after, &expected, &format!("{who:?} {round:?} {fresh}"));
+            near(
+                after,
+                &expected,
+                1e-5,
+                &format!("{who:?} {round:?} {fresh}"),
+            );
             if fresh {
                 // To the bit.
                 let first = same.entry(mean).or_insert_with(|| after.to_vec());

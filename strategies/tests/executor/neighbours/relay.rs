@@ -1,21 +1,16 @@
 //! RelaySum with real peers and Executors: the parameters of every peer are in every mean once, delayed by the
 //! distance; costs are those of the doc; faults leave the mean of what is there, and the optimum.
 
-use crate::common::{Draw, Fate, Resting, Swarm, peer, quadratic};
-use murmurate_protocol::{FragmentId, Order, Output, PeerId, Round, SpanningTree, StepBudget};
+use super::{DIM, MOMENTS, dies, mean, starts};
+use crate::common::check::losses;
+use crate::common::{Fate, Resting, Swarm, near, peer};
+use murmurate_protocol::{FragmentId, Round, SpanningTree};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::compress::{Codec, CodecKind, EncodeContext};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::topology::TopologyKind;
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::ToyTask;
 use std::collections::BTreeMap;
-
-/// A topology of the list.
-fn topology(name: &str, given: &[(&str, f64)]) -> TopologyKind {
-    TopologyKind::new(name, given).unwrap()
-}
-
-const DIM: usize = 37;
 
 /// What the grid relays along.
 const KINDS: [&str; 5] = ["binary-tree", "exponential", "hypercube", "ring", "torus"];
@@ -46,23 +41,13 @@ fn steady(text: &str, peers: usize, seed: u64) -> Swarm {
     Swarm::new(text, peers, seed, make)
 }
 
-fn mean(of: impl IntoIterator<Item = usize>) -> Vec<f32> {
-    let starts: Vec<Resting> = of
-        .into_iter()
-        .map(|index| Resting::new(index, DIM))
-        .collect();
-    let sum = |at: usize| starts.iter().map(|t| f64::from(t.x[at])).sum::<f64>();
-    let count = starts.len() as f64;
-    (0..DIM).map(|at| (sum(at) / count) as f32).collect()
-}
-
-fn assert_near(found: &[f32], expected: &[f32], what: &str) {
-    for (found, expected) in found.iter().zip(expected) {
+/// Checks that all members have the mean of what these began with.
+fn have_the_mean_of(swarm: &Swarm, of: impl IntoIterator<Item = usize>, what: &str) {
+    let expected = mean(&starts(of));
+    for (who, member) in &swarm.members {
         // Sums of at most 33 f32 of up to 10.
-        assert!(
-            (found - expected).abs() < 1e-4,
-            "{what}: {found} is not {expected}"
-        );
+        let what = format!("{what} {who:?}");
+        near(member.executor.anchor(), &expected, 1e-4, &what);
     }
 }
 
@@ -73,22 +58,20 @@ fn parameters_at_rest_are_the_exact_mean_after_the_diameter() {
             let mut swarm = steady(&text(topology), peers, seed);
             let diameter = tree(&swarm.strategy, peers).diameter() as u64;
             swarm.run(diameter + 3);
-            let expected = mean(0..peers);
+            let expected = mean(&starts(0..peers));
             let mut late = 0;
             for (who, member) in &swarm.members {
                 for (round, anchor) in &member.anchors {
                     let what = format!("{topology} {peers} {who:?} {round}");
                     if round.0 >= diameter {
-                        assert_near(anchor, &expected, &what);
+                        near(anchor, &expected, 1e-4, &what);
                         late += 1;
                     }
                 }
                 // Before, the farthest are missing, unless all are neighbours.
                 let early = &member.anchors[&Round(0)];
-                let off = early
-                    .iter()
-                    .zip(&expected)
-                    .any(|(x, m)| (x - m).abs() > 1e-2);
+                let mut pairs = early.iter().zip(&expected);
+                let off = pairs.any(|(x, m)| (f64::from(*x) - m).abs() > 1e-2);
                 assert!(off || diameter < 3, "{topology} {peers}");
             }
             assert!(late >= 3 * peers);
@@ -107,8 +90,7 @@ fn parameters_of_one_round_are_in_every_mean_delayed_by_the_distance() {
             noise: 0.1,
             inner: *Strategy::preset("relaysgd").unwrap().inner_kind(),
         };
-        let make = Box::new(move |index| task.build(index, peers, 3));
-        let mut swarm = Swarm::new(&text(topology), peers, 0, make);
+        let mut swarm = Swarm::training(&text(topology), task, peers, [0, 3]);
         swarm.run(24);
         let tree = tree(&swarm.strategy, peers);
         let trained = |index: usize, round: u64, at: usize| {
@@ -171,68 +153,25 @@ fn a_round_is_one_push_along_every_edge_in_either_way() {
 fn what_is_lost_or_of_unknown_fate_costs_no_more_than_a_delay() {
     for seed in 1..6 {
         let mut swarm = steady("preset = \"relaysgd\"", 7, seed);
-        let mut draw = Draw(seed * 77);
-        swarm.fate = Box::new(move |_| match draw.below(10) {
-            0 => Fate::Lost,
-            1 => Fate::Unheard,
-            2 => Fate::Vanished,
-            _ => Fate::Delivered,
-        });
+        swarm.fate = Box::new(losses(seed * 77, 1));
         swarm.run(100);
         swarm.fate = Box::new(|_| Fate::Delivered);
         let from = swarm.rounds().into_iter().max().unwrap();
         swarm.run(from + 12);
-        let expected = mean(0..7);
-        for (who, member) in &swarm.members {
-            assert_near(
-                member.executor.anchor(),
-                &expected,
-                &format!("{seed} {who:?}"),
-            );
-        }
+        have_the_mean_of(&swarm, 0..7, &format!("{seed}"));
     }
-}
-
-/// Before an output of so-and-so takes effect.
-type Moment = fn(&Output) -> bool;
-
-fn is(output: &Output, wanted: fn(&Order) -> bool) -> bool {
-    matches!(output, Output::Order { order, .. } if wanted(order))
 }
 
 #[test]
 fn a_death_at_any_message_leaves_the_others_with_the_mean_of_their_own() {
-    let moments: [(&str, Moment); 5] = [
-        ("train", |o| {
-            is(o, |order| matches!(order, Order::Train { .. }))
-        }),
-        ("relay", |o| {
-            is(o, |order| matches!(order, Order::Encode { .. }))
-        }),
-        ("push", |o| matches!(o, Output::Push { .. })),
-        ("mix", |o| {
-            is(o, |order| matches!(order, Order::Combine { .. }))
-        }),
-        ("apply", |o| {
-            is(o, |order| matches!(order, Order::Apply { .. }))
-        }),
-    ];
     // A root of one tree, one inside both, a leaf of one.
     for victim in [0, 2, 6] {
-        for (name, moment) in moments {
+        for (name, moment) in MOMENTS {
             let mut swarm = steady("preset = \"relaysgd\"", 7, 9);
-            let gone = peer(victim);
-            swarm.fatal = Box::new(move |who: PeerId, round, output| {
-                who == gone && round >= Round(9) && moment(output)
-            });
-            swarm.run_until(|swarm| swarm.dead.len() == 1);
-            let from = swarm.rounds().into_iter().max().unwrap();
+            let from = dies(&mut swarm, victim, 9, moment);
             swarm.run(from + 12);
-            let expected = mean((0..7).filter(|index| *index != victim));
-            for (who, member) in &swarm.members {
-                let what = format!("{victim} dies at its {name}: {who:?}");
-                assert_near(member.executor.anchor(), &expected, &what);
-            }
+            let left = (0..7).filter(|index| *index != victim);
+            have_the_mean_of(&swarm, left, &format!("{victim} dies at its {name}:"));
         }
     }
 }
@@ -246,38 +185,7 @@ fn a_newcomer_is_in_the_mean_after_the_diameter() {
         let new = &swarm.members[&peer(5)];
         new.peer.round().0 > 15 && new.anchors.len() > 10
     });
-    let expected = mean(0..6);
-    for (who, member) in &swarm.members {
-        assert_near(member.executor.anchor(), &expected, &format!("{who:?}"));
-    }
-}
-
-/// The others find the optimum of those that are left.
-#[test]
-fn after_a_death_the_others_find_the_optimum_of_their_own_data() {
-    let (dim, peers) = (32, 4);
-    let strategy = Strategy::preset("relaysgd").unwrap();
-    assert_eq!(strategy.budget(), StepBudget::Steps(1));
-    let task = quadratic(dim, 0.3, *strategy.inner_kind());
-    let make = Box::new(move |index| task.build(index, peers, 3));
-    let mut swarm = Swarm::new("preset = \"relaysgd\"", peers, 0, make);
-    swarm.run(50);
-    swarm.kill(peer(1));
-    for round in (200..=1000).step_by(200) {
-        swarm.run(round);
-    }
-    let own = [0, 2, 3].map(|index| Quadratic::new(dim, 0.3, 0.0, [index, peers], 3));
-    for at in 0..dim {
-        // The gradients of the three sum to zero where their common loss is least.
-        let pulls = own
-            .iter()
-            .map(|q| (f64::from(q.own().0[at]), f64::from(q.own().1[at])));
-        let (weight, moment) = pulls.fold((0.0, 0.0), |(w, m), (k, c)| (w + k, m + k * c));
-        for member in swarm.members.values() {
-            let off = (f64::from(member.executor.anchor()[at]) - moment / weight).abs();
-            assert!(off < 1e-4, "dimension {at}: {off} off");
-        }
-    }
+    have_the_mean_of(&swarm, 0..6, "with the newcomer");
 }
 
 /// Why the grid takes none but lossless codecs here: most of a mix is what others encoded, and what rounding takes off
@@ -317,22 +225,16 @@ fn a_codec_that_rounds_parameters_takes_small_moves_off_them() {
 
 #[test]
 fn trees_span_and_have_few_neighbours() {
-    for kind in [
-        topology("binary-tree", &[]),
-        topology("exponential", &[]),
-        topology("hypercube", &[]),
-        topology("ring", &[]),
-        topology("torus", &[]),
-    ] {
-        let topology = kind.build(0);
+    for kind in KINDS {
+        let topology = TopologyKind::new(kind, &[]).unwrap().build(0);
         for count in 1..=70usize {
             let tree = SpanningTree::of(&*topology, count);
             assert!((1..count).all(|rank| tree.parent(rank) < Some(rank)));
             assert!((1..count).all(|rank| tree.parent(rank).is_some()));
-            assert_eq!(tree.size(0), count, "{kind:?} {count}");
+            assert_eq!(tree.size(0), count, "{kind} {count}");
             assert_eq!(distances(&tree, 0).len(), count);
             let most = 2 + 2 * (count as f64).log2().ceil() as usize;
-            assert!(tree.degree() <= most, "{kind:?} {count}: {}", tree.degree());
+            assert!(tree.degree() <= most, "{kind} {count}: {}", tree.degree());
         }
     }
 }
