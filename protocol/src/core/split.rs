@@ -31,14 +31,14 @@ struct Attempts {
 }
 
 /// How far a peer is with merging its branch, at a look at the peers that are here.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Look {
     /// It is in no branch that is to be merged.
     Whole,
     /// It waits, or merges.
     Tries,
     /// Peers of another branch have just come. With this peer's branch.
-    Met(Branch),
+    Met(Box<Branch>),
     /// They have been here for too long without a merge.
     GivenUp,
 }
@@ -244,7 +244,7 @@ impl Split {
         if self.attempts.given_up {
             Look::GivenUp
         } else if came {
-            Look::Met(branch)
+            Look::Met(Box::new(branch))
         } else {
             Look::Tries
         }

@@ -236,12 +236,7 @@ impl FragmentRound {
             (Task::Aggregate(shard, attempt), Done::Encoded { .. })
                 if let Some(note) = self.note_behind(shard) =>
             {
-                let order = Order::Encode {
-                    slice: self.scope.own_aggregate(shard, attempt),
-                    of: self.scope.cut(),
-                    from: Source::Noted(note),
-                };
-                self.order(cx, order, Task::Noted(shard, attempt));
+                self.append_note(cx, shard, attempt, note);
             }
             (
                 Task::Aggregate(shard, _) | Task::Noted(shard, _),
@@ -292,6 +287,16 @@ impl FragmentRound {
     fn is_outdated(&self, shard: u16, attempt: Attempt) -> bool {
         let duty = self.reduction.duties.get(&shard);
         self.over() || duty.is_none_or(|duty| duty.attempt != attempt)
+    }
+
+    /// Puts the column's note behind the bytes of an aggregate.
+    fn append_note(&mut self, cx: &mut Context, shard: u16, attempt: Attempt, note: Vec<u8>) {
+        let order = Order::Encode {
+            slice: self.scope.own_aggregate(shard, attempt),
+            of: self.scope.cut(),
+            from: Source::Noted(note),
+        };
+        self.order(cx, order, Task::Noted(shard, attempt));
     }
 
     /// The note that goes behind the bytes of an aggregate, in a column that decides one.
