@@ -236,11 +236,10 @@ impl Config {
     /// quinn's settings for the listening side.
     pub(super) fn server(&self, tls: &Tls) -> Result<ServerConfig, Error> {
         let attempts = self.limits.handshakes_max;
+        let payload = self.payload(Kind::Control, None);
         let mut server = ServerConfig::with_crypto(Arc::new(tls.server()?));
         server
-            .transport_config(Arc::new(
-                self.transport(Kind::Control, self.payload(Kind::Control, None))?,
-            ))
+            .transport_config(Arc::new(self.transport(Kind::Control, payload)?))
             .migration(self.migration)
             .max_incoming(attempts)
             .incoming_buffer_size(ATTEMPT_BUFFER)

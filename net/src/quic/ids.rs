@@ -19,10 +19,8 @@ use std::time::Duration;
 /// Bytes of an id. Long enough that ids of one endpoint do not collide.
 const LENGTH: usize = 8;
 
-/// Bytes of the id that a dial makes up for the listener, on a bulk connection. Others have 20 (quinn, libp2p).
-///
-/// So a listener knows before the handshake which connections will carry much. It only looks for larger packets
-/// then: a wrong length gets a peer nothing else.
+/// Bytes of the id that a dial makes up for the listener of a bulk connection; of others 20 (quinn, libp2p). So a
+/// listener knows early where to look for larger packets. A false length gets a peer nothing else.
 const FIRST_OF_BULK: usize = 19;
 
 /// Makes up the listener's first id on a bulk connection.
@@ -34,10 +32,9 @@ pub(super) fn first_of_bulk() -> ConnectionId {
 
 /// The kind of connection that a listener's first id announces.
 pub(super) fn announced(first: &ConnectionId) -> Kind {
-    if first.len() == FIRST_OF_BULK {
-        Kind::Bulk
-    } else {
-        Kind::Control
+    match first.len() {
+        FIRST_OF_BULK => Kind::Bulk,
+        _ => Kind::Control,
     }
 }
 

@@ -184,9 +184,8 @@ impl Shared {
     /// quinn's settings for a connection from `remote` that was announced as one of this kind.
     pub(super) fn server_for(&self, kind: Kind, remote: SocketAddr) -> Result<ServerConfig, Error> {
         let payload = self.config.payload(kind, Some(remote));
-        let transport = self.config.transport(Kind::Control, payload)?;
         let mut server = self.server.clone();
-        server.transport_config(Arc::new(transport));
+        server.transport_config(Arc::new(self.config.transport(Kind::Control, payload)?));
         Ok(server)
     }
 
