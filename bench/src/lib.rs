@@ -126,6 +126,16 @@ pub(crate) fn cpu_time() -> std::time::Duration {
     std::time::Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// Pages that this process has touched for the first time, by `/proc`; zero where there is none. A huge page counts
+/// once.
+pub(crate) fn fresh_pages() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The program's name, in brackets, may have blanks. Minor faults are the eighth field after it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let faults = fields.split_whitespace().nth(7);
+    faults.and_then(|faults| faults.parse().ok()).unwrap_or(0)
+}
+
 /// The median; for an even count, the upper of the two middle values.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);

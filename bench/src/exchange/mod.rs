@@ -247,6 +247,9 @@ pub fn run_peer(config: Config, peer: PeerOptions) -> Result<PeerTimes, BenchErr
     Ok(PeerTimes {
         round_s: seconds(|a, b| b.at - a.at),
         cpu_s: seconds(|a, b| b.cpu - a.cpu),
+        fresh_pages: rounds()
+            .map(|pair| pair[1].fresh_pages - pair[0].fresh_pages)
+            .collect(),
         relative_error: laps.last().map_or(0.0, |lap| {
             (lap.error / lap.norm.max(f64::MIN_POSITIVE)).sqrt()
         }),

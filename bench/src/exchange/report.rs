@@ -14,6 +14,8 @@ pub struct PeerTimes {
     pub round_s: Vec<f64>,
     /// CPU time of the process in each of these rounds, seconds.
     pub cpu_s: Vec<f64>,
+    /// Pages that the process touched for the first time in each of these rounds.
+    pub fresh_pages: Vec<u64>,
     /// Root mean square of (anchor - expected mean), divided by that of the expected mean, in the
     /// last round.
     pub relative_error: f64,
@@ -50,6 +52,8 @@ pub struct ExchangeReport {
     pub round_s: f64,
     /// Mean CPU seconds of a peer in a round.
     pub cpu_s_per_peer: f64,
+    /// Mean pages that a peer touched for the first time in a round: memory that it did not use again.
+    pub fresh_pages_per_peer: u64,
     /// Mean bytes that a peer sent on the network in a round.
     pub wire_bytes_per_peer: u64,
     /// Transports of slices at the end (`quic`, `tls`), each with its number of links.
@@ -82,6 +86,7 @@ impl ExchangeReport {
         });
         let round_s = median(slowest.collect()).unwrap_or(0.0);
         let cpu: f64 = peers.iter().flat_map(|p| &p.cpu_s).sum();
+        let fresh: u64 = peers.iter().flat_map(|p| &p.fresh_pages).sum();
         let mut bulk = BTreeMap::new();
         for way in peers.iter().flat_map(|p| &p.bulk) {
             *bulk.entry(way.clone()).or_default() += 1;
@@ -98,6 +103,7 @@ impl ExchangeReport {
             link: link.map(|link| link.to_string()),
             round_s,
             cpu_s_per_peer: cpu / all,
+            fresh_pages_per_peer: (fresh as f64 / all) as u64,
             bulk,
             wire_bytes_per_peer: (sent as f64 / (nodes as f64 * (rounds + 2) as f64)) as u64,
             peak_rss_bytes: peers.iter().filter_map(|p| p.peak_rss_bytes).max(),
@@ -134,6 +140,7 @@ pub fn table(report: &ExchangeReport) -> Table {
         "s/round",
         "payload MB/s",
         "CPU s/peer",
+        "fresh pages",
         "wire/peer",
         "over",
         "peak RSS",
@@ -147,6 +154,7 @@ pub fn table(report: &ExchangeReport) -> Table {
         format!("{:.3}", report.round_s),
         format!("{:.0}", report.payload_mb_s),
         format!("{:.3}", report.cpu_s_per_peer),
+        report.fresh_pages_per_peer.to_string(),
         bytes(report.wire_bytes_per_peer),
         over(&report.bulk),
         report.peak_rss_bytes.map_or_else(|| "-".to_owned(), bytes),
@@ -165,6 +173,7 @@ mod tests {
         let peer = |round_s: [f64; 3], digest: &str| PeerTimes {
             round_s: round_s.to_vec(),
             cpu_s: vec![1.0; 3],
+            fresh_pages: vec![30, 0, 0],
             wire_bytes_sent: 400,
             digest: Some(digest.to_owned()),
             bulk: vec![
@@ -176,6 +185,7 @@ mod tests {
         let peers = vec![peer([1.0, 5.0, 2.0], "a"), peer([3.0, 1.0, 1.0], "a")];
         let report = ExchangeReport::new(2, 1_000_000, "f32", 3, None, peers.clone());
         assert_eq!((report.round_s, report.cpu_s_per_peer), (3.0, 1.0));
+        assert_eq!(report.fresh_pages_per_peer, 10);
         assert_eq!(report.wire_bytes_per_peer, 80);
         assert!(report.digests_equal);
         assert_eq!(over(&report.bulk), "tls");

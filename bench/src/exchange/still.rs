@@ -2,7 +2,7 @@
 //! from (peer, step, index). It stores no parameters, so a benchmark with it measures the exchange
 //! alone. It can also compute the expected mean over all peers.
 
-use crate::cpu_time;
+use crate::{cpu_time, fresh_pages};
 use murmurate_protocol::{Evaluation, InnerStep};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
@@ -26,6 +26,8 @@ pub struct Lap {
     pub at: Instant,
     /// CPU time of the process up to this time.
     pub cpu: Duration,
+    /// Pages that the process has touched for the first time up to this time.
+    pub fresh_pages: u64,
     /// Sum of the squared errors of the anchor against the expected mean, over the checked values.
     pub error: f64,
     /// Sum of the squares of the expected mean, over the checked values.
@@ -122,6 +124,7 @@ impl Trainer for Still {
         let lap = Lap {
             at: Instant::now(),
             cpu: cpu_time(),
+            fresh_pages: fresh_pages(),
             error: std::mem::take(&mut self.error),
             norm: std::mem::take(&mut self.norm),
         };
