@@ -52,8 +52,6 @@ pub struct ExchangeReport {
     pub round_s: f64,
     /// Mean CPU seconds of a peer in a round.
     pub cpu_s_per_peer: f64,
-    /// Mean pages that a peer touched for the first time in a round: memory that it did not use again.
-    pub fresh_pages_per_peer: u64,
     /// Mean bytes that a peer sent on the network in a round.
     pub wire_bytes_per_peer: u64,
     /// Transports of slices at the end (`quic`, `tls`), each with its number of links.
@@ -86,7 +84,6 @@ impl ExchangeReport {
         });
         let round_s = median(slowest.collect()).unwrap_or(0.0);
         let cpu: f64 = peers.iter().flat_map(|p| &p.cpu_s).sum();
-        let fresh: u64 = peers.iter().flat_map(|p| &p.fresh_pages).sum();
         let mut bulk = BTreeMap::new();
         for way in peers.iter().flat_map(|p| &p.bulk) {
             *bulk.entry(way.clone()).or_default() += 1;
@@ -103,7 +100,6 @@ impl ExchangeReport {
             link: link.map(|link| link.to_string()),
             round_s,
             cpu_s_per_peer: cpu / all,
-            fresh_pages_per_peer: (fresh as f64 / all) as u64,
             bulk,
             wire_bytes_per_peer: (sent as f64 / (nodes as f64 * (rounds + 2) as f64)) as u64,
             peak_rss_bytes: peers.iter().filter_map(|p| p.peak_rss_bytes).max(),
@@ -113,6 +109,12 @@ impl ExchangeReport {
             peers,
         }
     }
+}
+
+/// Mean pages that a peer touched for the first time in a round: memory that it did not use again.
+fn fresh_pages(peers: &[PeerTimes]) -> u64 {
+    let rounds = peers.iter().flat_map(|peer| &peer.fresh_pages);
+    rounds.clone().sum::<u64>() / rounds.count().max(1) as u64
 }
 
 /// The ways of slices, the most used one first: `tls`, or `quic 8, tls 4`.
@@ -154,7 +156,7 @@ pub fn table(report: &ExchangeReport) -> Table {
         format!("{:.3}", report.round_s),
         format!("{:.0}", report.payload_mb_s),
         format!("{:.3}", report.cpu_s_per_peer),
-        report.fresh_pages_per_peer.to_string(),
+        fresh_pages(&report.peers).to_string(),
         bytes(report.wire_bytes_per_peer),
         over(&report.bulk),
         report.peak_rss_bytes.map_or_else(|| "-".to_owned(), bytes),
@@ -185,7 +187,7 @@ mod tests {
         let peers = vec![peer([1.0, 5.0, 2.0], "a"), peer([3.0, 1.0, 1.0], "a")];
         let report = ExchangeReport::new(2, 1_000_000, "f32", 3, None, peers.clone());
         assert_eq!((report.round_s, report.cpu_s_per_peer), (3.0, 1.0));
-        assert_eq!(report.fresh_pages_per_peer, 10);
+        assert_eq!(fresh_pages(&report.peers), 10);
         assert_eq!(report.wire_bytes_per_peer, 80);
         assert!(report.digests_equal);
         assert_eq!(over(&report.bulk), "tls");
