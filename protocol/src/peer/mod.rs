@@ -532,7 +532,7 @@ pub enum Input {
         snapshot: Option<Snapshot>,
         /// Hashes of the Executor's anchor, one per fragment.
         digests: Vec<Digest>,
-        /// What earlier lives of this peer put out as [`Output::Opened`](crate::Output::Opened),
+        /// What earlier lives of this peer put out as [`Output::Opened`],
         /// oldest first.
         opened: Vec<Base>,
     },
