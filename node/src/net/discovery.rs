@@ -23,8 +23,8 @@ use tokio::time::Instant;
 /// How long discovery does not dial a peer that the driver disconnected.
 pub(super) const AVOID: Duration = Duration::from_secs(60);
 
-/// How long the end with the higher id waits for the other one to dial. The first dial of the peer's machine is
-/// repeated after two seconds.
+/// How long the end with the higher id waits for the other one to dial: less than the two seconds after which the
+/// peer asks for the dial again.
 pub(super) const TURN: Duration = Duration::from_secs(1);
 
 /// Outbound handshakes above which no discovered peer is dialled: half of all, so that invented peers leave the

@@ -263,11 +263,11 @@ fn no_result(facts: &Facts<'_>) -> Option<Trouble> {
     let action = match facts.about.agreement.whole {
         true => {
             "Masked contributions are summed all or none: stop daemons that come and go, give slow ones fewer inner \
-             steps, or raise `strategy.deadlines.initial_ms` at all daemons."
+             steps, or raise `strategy.deadlines.ceiling_ms` at all daemons."
         }
         false => {
             "Send less (a codec such as int8), train longer between exchanges, or raise \
-             `strategy.deadlines.initial_ms` at all daemons."
+             `strategy.deadlines.ceiling_ms` at all daemons (and `initial_ms`, so that the first rounds count too)."
         }
     };
     let found = Trouble::new(TroubleKind::NoResult, text, action);
