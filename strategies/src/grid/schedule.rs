@@ -1,10 +1,11 @@
 //! Schedules of an all-reduce: from the written table to the plan, and back.
 
 use super::StrategyError;
-use super::registry::{GROUP, ISLANDS, LINK_LATENCY, LINK_ROUNDS, LINKS, SCHEDULES};
+use super::registry::{ISLANDS, LINK_LATENCY, LINK_ROUNDS, LINKS, SCHEDULES};
 use super::tables::Architecture;
 use super::validate::{absent, choose, refuse_foreign};
 use crate::parameter::{self, Parameters};
+use crate::topology::ISLAND;
 use murmurate_protocol::{LinkCodes, LinkPlan, LinkTable, Schedule};
 
 const KEY: &str = "architecture.schedule";
@@ -101,7 +102,7 @@ impl Architecture {
         self.schedule = Some(name.to_owned());
         if let Schedule::Hierarchical { island } | Schedule::Sites { island } = schedule {
             let group = toml::Value::Integer(i64::from(island));
-            self.parameters.insert(GROUP.name.to_owned(), group);
+            self.parameters.insert(ISLAND.name.to_owned(), group);
             let sites = f64::from(u8::from(schedule.goes_by_sites()));
             let by = ISLANDS.range.to_toml(sites);
             self.parameters.insert(ISLANDS.name.to_owned(), by);

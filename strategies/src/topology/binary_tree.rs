@@ -9,11 +9,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "parent and children",
     equation: "W_ij = 1 / (1 + max(deg i, deg j)) along the edges i - (i - 1) / 2",
     source: "Nedic et al., Proc. IEEE 2018",
-    parameters: &[],
-    symmetric: true,
     spans: true,
-    random_pairs: false,
-    build: |_, _| Box::new(BinaryTree),
+    ..TopologySpec::symmetric(|_, _| Box::new(BinaryTree))
 };
 
 /// Rank i has the parent `(i - 1) / 2` and the children `2 i + 1`, `2 i + 2` below n; Metropolis

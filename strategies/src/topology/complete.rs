@@ -8,11 +8,7 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "every peer with all others",
     equation: "W_ij = 1/n",
     source: "the mean",
-    parameters: &[],
-    symmetric: true,
-    spans: false,
-    random_pairs: false,
-    build: |_, _| Box::new(Complete),
+    ..TopologySpec::symmetric(|_, _| Box::new(Complete))
 };
 
 /// `W[i][j] = 1/n` in every round: the exact mean after one, for n - 1 pushes a peer.

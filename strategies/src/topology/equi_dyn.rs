@@ -10,11 +10,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "one push a round over a random distance",
     equation: "W = (I + A(u)) / 2, u drawn from 1..n for the round, A(u)_{i+u,i} = (n-1)/n, A(u)_ii = 1/n",
     source: "Song et al., NeurIPS 2022",
-    parameters: &[],
     symmetric: false,
-    spans: false,
-    random_pairs: false,
-    build: |_, seed| Box::new(EquiDyn::new(seed)),
+    ..TopologySpec::symmetric(|_, seed| Box::new(EquiDyn::new(seed)))
 };
 
 /// How far a round moves towards the drawn basis graph; 1/2 contracts most.

@@ -1,9 +1,8 @@
 //! Topology `equi-static`: a few random distances, drawn once.
 
-use super::TopologySpec;
 use super::draw;
+use super::spec::{TopologySpec, degree};
 use super::weights::circulant;
-use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
 pub(super) const SPEC: TopologySpec = TopologySpec {
@@ -11,16 +10,9 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "a few random distances, drawn once",
     equation: "W = (1/M) sum_m A(u_m), u_m drawn once from 1..n, A(u)_{i+u,i} = (n-1)/n, A(u)_ii = 1/n",
     source: "Song et al., NeurIPS 2022",
-    parameters: &[Parameter {
-        name: "degree",
-        range: Range::Whole(1, 64),
-        default: Some(4.0),
-        about: "distances",
-    }],
+    parameters: &[degree(4.0, "distances")],
     symmetric: false,
-    spans: false,
-    random_pairs: false,
-    build: |kind, seed| Box::new(EquiStatic::new(seed, kind.count("degree"))),
+    ..TopologySpec::symmetric(|kind, seed| Box::new(EquiStatic::new(seed, kind.count("degree"))))
 };
 
 /// `W = (1/M) sum_{m=1}^M A(u_m)` with M distances `u_m` drawn uniformly from `1..n`, where

@@ -9,11 +9,9 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "pushes over every doubling distance",
     equation: "W_ii = W_{i+2^k,i} = 1/(tau+1), k < tau = ceil(log2 n)",
     source: "Ying et al., NeurIPS 2021",
-    parameters: &[],
     symmetric: false,
     spans: true,
-    random_pairs: false,
-    build: |_, _| Box::new(Exponential),
+    ..TopologySpec::symmetric(|_, _| Box::new(Exponential))
 };
 
 /// `W[i][i] = W[i + 2^k][i] = 1 / (tau + 1)` for k in 0..tau, indices modulo n, with

@@ -9,11 +9,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "ranks that differ in one bit",
     equation: "W_ij = 1 / (1 + max(deg i, deg j)) for j = i xor 2^b",
     source: "Trevisan 2016",
-    parameters: &[],
-    symmetric: true,
     spans: true,
-    random_pairs: false,
-    build: |_, _| Box::new(Hypercube),
+    ..TopologySpec::symmetric(|_, _| Box::new(Hypercube))
 };
 
 /// Ranks i and `i xor 2^b` mix, for every bit b of n - 1 for which the other rank is below n, with

@@ -8,11 +8,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "one push a round over doubling distances",
     equation: "W_ii = W_{i+2^(r mod tau),i} = 1/2, tau = ceil(log2 n)",
     source: "Ying et al., NeurIPS 2021",
-    parameters: &[],
     symmetric: false,
-    spans: false,
-    random_pairs: false,
-    build: |_, _| Box::new(OnePeerExponential),
+    ..TopologySpec::symmetric(|_, _| Box::new(OnePeerExponential))
 };
 
 /// `W[i][i] = 1/2` and `W[i + 2^(r mod tau)][i] = 1/2`, indices modulo n, in round r, with

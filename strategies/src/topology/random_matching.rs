@@ -10,11 +10,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "new pairs in every round",
     equation: "W_ii = W_ij = 1/2 for the pairs of a random matching of the round",
     source: "Boyd et al., IEEE Trans. Inf. Th. 2006",
-    parameters: &[],
-    symmetric: true,
-    spans: false,
     random_pairs: true,
-    build: |_, seed| Box::new(RandomMatching::new(seed)),
+    ..TopologySpec::symmetric(|_, seed| Box::new(RandomMatching::new(seed)))
 };
 
 /// `W[i][i] = W[i][j] = 1/2` for the pairs (i, j) of a uniformly random perfect matching of the

@@ -1,9 +1,8 @@
 //! Topology `random-regular`: the union of a few random matchings, drawn once.
 
-use super::TopologySpec;
 use super::draw;
+use super::spec::{TopologySpec, degree};
 use super::weights::symmetric;
-use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
 pub(super) const SPEC: TopologySpec = TopologySpec {
@@ -11,16 +10,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "the union of a few random matchings",
     equation: "W = (I + sum_{m <= d} P_m) / (d + 1), P_m random matchings drawn once",
     source: "Friedman, Mem. AMS 2008",
-    parameters: &[Parameter {
-        name: "degree",
-        range: Range::Whole(1, 64),
-        default: Some(4.0),
-        about: "matchings",
-    }],
-    symmetric: true,
-    spans: false,
-    random_pairs: false,
-    build: |kind, seed| Box::new(RandomRegular::new(seed, kind.count("degree"))),
+    parameters: &[degree(4.0, "matchings")],
+    ..TopologySpec::symmetric(|kind, seed| Box::new(RandomRegular::new(seed, kind.count("degree"))))
 };
 
 /// `W = (I + sum_{m=1}^d P_m) / (d + 1)` with d independent uniformly random matchings `P_m`; the

@@ -8,11 +8,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "a third each with the two neighbours",
     equation: "W_ii = W_{i+1,i} = W_{i-1,i} = 1/3",
     source: "Lian et al., NeurIPS 2017",
-    parameters: &[],
-    symmetric: true,
     spans: true,
-    random_pairs: false,
-    build: |_, _| Box::new(Ring),
+    ..TopologySpec::symmetric(|_, _| Box::new(Ring))
 };
 
 /// `W[i][i] = W[i][i+1] = W[i][i-1] = 1/3`, indices modulo n; the same in every round.

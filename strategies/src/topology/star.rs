@@ -9,11 +9,7 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "one hub with all others",
     equation: "W_0j = W_j0 = W_00 = 1/n, W_jj = 1 - 1/n",
     source: "Ying et al., NeurIPS 2021",
-    parameters: &[],
-    symmetric: true,
-    spans: false,
-    random_pairs: false,
-    build: |_, _| Box::new(Star),
+    ..TopologySpec::symmetric(|_, _| Box::new(Star))
 };
 
 /// Rank 0 and every other rank: `W[0][j] = W[j][0] = 1/n`, `W[0][0] = 1/n`, `W[j][j] = 1 - 1/n`.

@@ -15,6 +15,7 @@ pub mod orders;
 mod resting;
 pub mod store;
 
+pub use crate::numbers::spectrum::mixing_matrix;
 pub use crate::numbers::{gradient, near, quadratics, relative, wide};
 use bytes::Bytes;
 pub use check::{ended_alike, off_optimum, refused_key, same_bits};
