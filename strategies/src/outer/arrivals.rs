@@ -1,5 +1,52 @@
-//! Late contributions at a parameter server: weights by staleness, and delay compensation. In an
-//! all-reduce no contribution is late.
+//! What arrives at a center one by one: elastic averaging (EASGD), weights of late contributions by their staleness,
+//! and delay compensation. In an all-reduce no contribution is late.
+
+use super::kind::{AVERAGE, Nature, OuterSpec};
+use crate::parameter::{Parameter, Range};
+
+pub(super) const EASGD: OuterSpec = OuterSpec {
+    name: "easgd",
+    summary: "elastic averaging with a center",
+    equation: "x' = x - alpha (x - c), c' = c + alpha (x - c)",
+    source: "Zhang et al., NeurIPS 2015",
+    parameters: &[ALPHA],
+    nature: Nature::Elastic,
+    ..AVERAGE
+};
+
+const ALPHA: Parameter = Parameter::new(
+    "alpha",
+    Range::Between,
+    0.225,
+    "how much of the distance goes each way",
+);
+
+/// One exchange between a peer and the center. Only the arithmetic, for tests: `executor::mixers::center` applies both
+/// halves for many peers.
+///
+/// ```text
+/// x'      = x - alpha (x - center)
+/// center' = center + alpha (x - center)
+/// ```
+///
+/// with the old x and center on the right, for each peer in turn (asynchronous) or all on the same
+/// old center (synchronous: with the sum of all differences). Their sum is conserved. Shapes:
+/// `[len]`, f32; the state is the center, once the parameters, and each peer's own parameters,
+/// which stay apart. Stable for `0 <= n alpha <= 1` in the synchronous form. Source: Zhang,
+/// Choromanska and LeCun, "Deep learning with elastic averaging SGD" (NeurIPS 2015), equations 2
+/// and 3 and algorithm 1. Special cases: alpha = 1/2 is the mean of both; alpha = 0 changes
+/// nothing.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn elastic(x: &mut [f32], center: &mut [f32], alpha: f32) {
+    assert_eq!(x.len(), center.len());
+    for (x, c) in x.iter_mut().zip(center) {
+        let pull = alpha * (*x - *c);
+        *x -= pull;
+        *c += pull;
+    }
+}
 
 /// The weight as a function of the staleness s in rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
