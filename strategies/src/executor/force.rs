@@ -6,19 +6,10 @@ use super::frame::Held;
 use super::host::{Host, WorkResult};
 use super::late::{Blend, Late};
 use super::mix_core::MixCore;
-use super::mixer::Work;
+use super::mixer::{End, Work};
 use super::places::Places;
 use bytes::Bytes;
-use murmurate_protocol::{Attempt, FragmentId, Part, Round, SliceId};
-
-/// How a fragment's round ends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct End {
-    pub(super) round: Round,
-    pub(super) fragment: FragmentId,
-    /// Set where this peer's contribution was not part of the round and stays on top of the anchor.
-    pub(super) keep_local: bool,
-}
+use murmurate_protocol::{Attempt, FragmentId, Part, SliceId};
 
 impl Work<'_> {
     /// Moves the anchor by the decided aggregates of a fragment.

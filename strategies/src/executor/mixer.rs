@@ -3,12 +3,11 @@
 //! A [`Rule`] is how contributions to a shard are combined: their weighted mean, or a rule that compares them.
 
 use super::codecs::Codecs;
-use super::force::End;
 use super::host::{Host, WorkResult};
 use super::mix_core::MixCore;
 use crate::aggregate::{Aggregator, Input};
 use murmurate_protocol::{
-    Combination, Done, FragmentId, PeerId, Piece, SliceId, StoreId, WorkError,
+    Combination, Done, FragmentId, PeerId, Piece, Round, SliceId, StoreId, WorkError,
 };
 
 /// Slices that are combined, each with its weight.
@@ -23,6 +22,15 @@ pub(super) fn total(inputs: Inputs<'_>) -> f64 {
 pub(super) struct Work<'a> {
     pub(super) core: &'a mut MixCore,
     pub(super) host: &'a dyn Host,
+}
+
+/// How a fragment's round ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) round: Round,
+    pub(super) fragment: FragmentId,
+    /// Set where this peer's contribution was not part of the round and stays on top of the anchor.
+    pub(super) keep_local: bool,
 }
 
 /// A slice that is encoded from a store of the mixer.

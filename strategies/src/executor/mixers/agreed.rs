@@ -6,10 +6,9 @@
 
 use crate::aggregate::Aggregator;
 use crate::executor::codecs::{Codecs, encode_plain};
-use crate::executor::force::End;
 use crate::executor::host::WorkResult;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Inputs, Mixer, Rule, Stored, Work, foreign, missing};
+use crate::executor::mixer::{End, Inputs, Mixer, Rule, Stored, Work, foreign, missing};
 use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId, StoreId};
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -4,11 +4,10 @@
 
 use crate::aggregate::{RMS_MAX, quarantine};
 use crate::executor::codecs::bad_slice;
-use crate::executor::force::End;
 use crate::executor::frame::Held;
 use crate::executor::host::WorkResult;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Stored, Work, foreign};
+use crate::executor::mixer::{End, Mixer, Stored, Work, foreign};
 use crate::outer::{StalenessWeight, compensate_delay};
 use murmurate_protocol::{
     CenterPlan, Combination, Done, ExchangeKind, FragmentId, Piece, SliceId, StoreId,

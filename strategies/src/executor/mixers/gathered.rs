@@ -3,11 +3,10 @@
 use crate::aggregate::{Aggregator, RMS_MAX, quarantine};
 use crate::compress::{Agreed, Bad, Contributed, Gathering};
 use crate::executor::codecs::{bad_slice, bytes_of, seeds};
-use crate::executor::force::End;
 use crate::executor::frame::Held;
 use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Inputs, Mixer, Rule, Work, foreign, total};
+use crate::executor::mixer::{End, Inputs, Mixer, Rule, Work, foreign, total};
 use bytes::Bytes;
 use murmurate_protocol::{Combination, Done, Piece, SliceId, WorkError};
 

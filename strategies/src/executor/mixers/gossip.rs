@@ -4,11 +4,10 @@
 use super::mixed::{mean, mean_of_parts};
 use crate::aggregate::Aggregator;
 use crate::correct::Companion;
-use crate::executor::force::End;
 use crate::executor::frame::Held;
 use crate::executor::host::WorkResult;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Rule, Work};
+use crate::executor::mixer::{End, Mixer, Rule, Work};
 use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId};
 
 /// Means of parameters.

@@ -40,10 +40,9 @@
 //! 1/2 with exact diffusion is D2 with `(I + W) / 2`.
 
 use crate::executor::codecs::{add_decoded, bad_slice, bytes_of};
-use crate::executor::force::End;
 use crate::executor::host::WorkResult;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Inputs, Mixer, Stored, Work};
+use crate::executor::mixer::{End, Inputs, Mixer, Stored, Work};
 use murmurate_protocol::{
     Combination, Done, FragmentId, Part, PeerId, Piece, SliceId, StoreId, WorkError,
 };
