@@ -31,15 +31,13 @@ impl Work<'_> {
         let named = |Bad { at, error }: Bad| bad_slice(inputs[at].0, error.to_string());
         let len = range.len();
         let Some(basis) = basis else {
-            twice
-                .basis(&weighed, len, &context, &mut out)
-                .map_err(named)?;
+            let made = twice.basis(&weighed, context.pass(len, &mut out));
+            made.map_err(named)?;
             return Ok(encoded(slice, out, host));
         };
         let basis = bytes_of(basis, host)?;
-        twice
-            .join(&basis, &weighed, len, &context, &mut out)
-            .map_err(named)?;
+        let made = twice.join(&basis, &weighed, context.pass(len, &mut out));
+        made.map_err(named)?;
         let Err(reason) = usable(joins, &out, len) else {
             return Ok(encoded(slice, out, host));
         };
@@ -47,7 +45,7 @@ impl Work<'_> {
         let mut alone = |at: usize| {
             let mut joined = Vec::new();
             let one = [(weighed[at].0, 1.0)];
-            let made = twice.join(&basis, &one, len, &context, &mut joined);
+            let made = twice.join(&basis, &one, context.pass(len, &mut joined));
             made.is_err() || usable(joins, &joined, len).is_err()
         };
         let bad = (0..inputs.len()).find(|at| alone(*at));
@@ -72,7 +70,7 @@ impl Work<'_> {
         };
         let (twice, _, context) =
             open(&mut core.codecs, &mut core.contributions, slice, of, &range);
-        let made = twice.second(&values, &bytes, &context, &mut out);
+        let made = twice.second(&values, &bytes, context.pass(range.len(), &mut out));
         made.map_err(|error| bad_slice(basis, error.to_string()))?;
         core.contributions.opened(slice, basis);
         Ok(encoded(slice, out, host))
