@@ -59,13 +59,6 @@ pub enum StalenessWeight {
     /// `(1 + s)^(-1/2)`. Source: Xie, Koyejo and Gupta, "Asynchronous federated optimization"
     /// (2019), section 5.2 (polynomial with a = 1/2), and FedBuff.
     InverseRoot,
-    /// `1` up to `b`, then `1 / (a (s - b) + 1)`. Source: as above (hinge).
-    Hinge {
-        /// Slope.
-        a: f64,
-        /// Staleness that costs nothing.
-        b: f64,
-    },
 }
 
 impl StalenessWeight {
@@ -76,8 +69,6 @@ impl StalenessWeight {
             Self::Constant => 1.0,
             Self::Inverse => 1.0 / s.max(1.0),
             Self::InverseRoot => 1.0 / (1.0 + s).sqrt(),
-            Self::Hinge { a, b } if s > b => 1.0 / (a * (s - b) + 1.0),
-            Self::Hinge { .. } => 1.0,
         }
     }
 }
