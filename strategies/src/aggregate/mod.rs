@@ -1,5 +1,5 @@
-//! Aggregation rules: they combine contributions into one aggregate. Each is one file with one
-//! `SPEC`, and a line in [`RULES`].
+//! Aggregation rules: they combine contributions into one aggregate. Each has an entry
+//! beside its code, and a line in [`RULES`].
 //!
 //! In an all-reduce the owner of a shard applies the rule to that shard alone: distances and norms
 //! are those of the shard, as in the butterfly of Gorbunov et al. (ICML 2022), and each rule's

@@ -1,5 +1,6 @@
 //! Inner optimizers on flat slices: used by trainers within a round, and by the Executor for
-//! methods that exchange gradients. Each is one file with one `SPEC`, and a line in [`INNERS`].
+//! methods that exchange gradients. Each has an entry beside its code, and a line in
+//! [`INNERS`].
 
 mod adam;
 mod kind;

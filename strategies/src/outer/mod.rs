@@ -1,5 +1,5 @@
-//! Outer optimizers: how the aggregated delta changes the anchor. Each is one file with one `SPEC`, and a line
-//! in [`OUTERS`].
+//! Outer optimizers: how the aggregated delta changes the anchor. Each has an entry beside its code, and
+//! a line in [`OUTERS`].
 
 mod arrivals;
 mod co2;

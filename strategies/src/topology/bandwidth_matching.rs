@@ -2,7 +2,7 @@
 
 use super::TopologySpec;
 use super::draw;
-use super::random_matching::RandomMatching;
+use super::matchings::RandomMatching;
 use super::weights::symmetric;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{LinkRates, Partners, Round, Topology};

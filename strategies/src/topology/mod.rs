@@ -1,4 +1,4 @@
-//! Topologies: mixing matrices W by round. One file each; all are doubly stochastic, so the mean
+//! Topologies: mixing matrices W by round. All are doubly stochastic, so the mean
 //! over the peers stays while their distance shrinks.
 //!
 //! One round of mixing is `x_i <- sum_j W[i][j] x_j`: row i has the shares that peer i receives,
@@ -6,49 +6,35 @@
 
 mod bandwidth_matching;
 mod base_k;
-mod binary_tree;
-mod complete;
 mod draw;
-mod equi_dyn;
-mod equi_static;
+mod equi;
 mod exponential;
+mod fixed;
 mod hierarchical;
-mod hypercube;
 mod islands;
 mod matcha;
+mod matchings;
 mod moshpit;
 mod null_cascade;
-mod one_peer_exponential;
 mod random_groups;
-mod random_matching;
-mod random_regular;
-mod ring;
 mod spec;
-mod star;
 mod torus;
 mod weights;
 
 pub use bandwidth_matching::BandwidthMatching;
 pub use base_k::BaseK;
-pub use binary_tree::BinaryTree;
-pub use complete::Complete;
-pub use equi_dyn::EquiDyn;
-pub use equi_static::EquiStatic;
-pub use exponential::Exponential;
+pub use equi::{EquiDyn, EquiStatic};
+pub use exponential::{Exponential, OnePeerExponential};
+pub use fixed::{BinaryTree, Complete, Hypercube, Ring, Star};
 pub use hierarchical::Hierarchical;
-pub use hypercube::Hypercube;
 pub use islands::Islands;
 pub use matcha::Matcha;
+pub use matchings::{RandomMatching, RandomRegular};
 pub use moshpit::Moshpit;
 pub use null_cascade::NullCascade;
-pub use one_peer_exponential::OnePeerExponential;
 pub use random_groups::RandomGroups;
-pub use random_matching::RandomMatching;
-pub use random_regular::RandomRegular;
-pub use ring::Ring;
 pub(crate) use spec::ISLAND;
 pub use spec::{TopologyKind, TopologySpec};
-pub use star::Star;
 pub use torus::Torus;
 
 use crate::kind::Spec;
@@ -60,29 +46,29 @@ use serde::{Deserialize, Deserializer};
 /// this list: a new entry goes where its name belongs, and no entry moves.
 pub static TOPOLOGIES: &[&TopologySpec] = &[
     &base_k::SPEC,
-    &binary_tree::SPEC,
-    &complete::SPEC,
-    &equi_dyn::SPEC,
-    &equi_static::SPEC,
-    &exponential::SPEC,
+    &fixed::BINARY_TREE,
+    &fixed::COMPLETE,
+    &equi::EQUI_DYN,
+    &equi::EQUI_STATIC,
+    &exponential::EXPONENTIAL,
     &hierarchical::SPEC,
-    &hypercube::SPEC,
+    &fixed::HYPERCUBE,
     &islands::SPEC,
     &matcha::SPEC,
     &moshpit::SPEC,
     &null_cascade::SPEC,
-    &one_peer_exponential::SPEC,
-    &random_matching::SPEC,
-    &random_regular::SPEC,
-    &ring::SPEC,
-    &star::SPEC,
+    &exponential::ONE_PEER,
+    &matchings::RANDOM_MATCHING,
+    &matchings::RANDOM_REGULAR,
+    &fixed::RING,
+    &fixed::STAR,
     &torus::SPEC,
     &bandwidth_matching::SPEC,
     &random_groups::SPEC,
 ];
 
 /// The topology of a configuration that names none.
-pub static DEFAULT: &TopologySpec = &ring::SPEC;
+pub static DEFAULT: &TopologySpec = &fixed::RING;
 
 impl TopologyKind {
     /// All of them, with the defaults of their parameters.

@@ -6,8 +6,8 @@ use crate::parameter::{Parameter, Range};
 use murmurate_protocol::Topology;
 use serde::{Serialize, Serializer};
 
-/// One topology as the configuration knows it. Each file of this folder has one in its `SPEC`, and
-/// `TOPOLOGIES` lists them.
+/// One topology as the configuration knows it. It stands beside the topology's code, and
+/// `TOPOLOGIES` lists all.
 #[derive(Clone, Copy, Debug)]
 pub struct TopologySpec {
     /// Its name in the configuration.
