@@ -6,8 +6,12 @@
 //!
 //! To make it a topology of the grid, see "How to add a topology" in CONTRIBUTING.md.
 
+#[path = "../tests/numbers/spectrum.rs"]
+mod spectrum;
+
 use murmurate_protocol::{Partners, Round, Topology};
-use murmurate_strategies::topology::{Ring, contraction, mixing_matrix};
+use murmurate_strategies::topology::Ring;
+use spectrum::{contraction, mixing_matrix};
 
 /// Peers that mix.
 const PEERS: usize = 16;

@@ -7,7 +7,7 @@
 
 use crate::inner::{StepRule, fits};
 use crate::state::{StateError, StateSink, StateSource, finite};
-use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
+use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer, Visit};
 use crate::{DataReport, Layout, NamedScores, TensorSpec};
 use murmurate_protocol::wire::{decode_value, encode_value};
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
@@ -241,14 +241,11 @@ impl Trainer for KeptBack {
         self.inner.batch()
     }
 
-    fn gradients(
-        &mut self,
-        _: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError> {
+    fn gradients(&mut self, _: Visit<'_>) -> Result<TrainReport, TrainError> {
         unreachable!("`architecture.local` is refused where gradients travel")
     }
 
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+    fn visit(&mut self, range: Range<usize>, f: Visit<'_>) {
         for (travels, own) in self.spans.of(range) {
             let (to, from) = (travels.start, own.start);
             self.inner
@@ -372,14 +369,11 @@ mod tests {
             1
         }
 
-        fn gradients(
-            &mut self,
-            _: &mut dyn FnMut(usize, &mut [f32]),
-        ) -> Result<TrainReport, TrainError> {
+        fn gradients(&mut self, _: Visit<'_>) -> Result<TrainReport, TrainError> {
             unreachable!("no test exchanges gradients")
         }
 
-        fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        fn visit(&mut self, range: Range<usize>, f: Visit<'_>) {
             f(range.start, &mut self.values[range]);
         }
 

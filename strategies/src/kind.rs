@@ -1,6 +1,6 @@
 //! A method as data: an entry of a list of methods, with values for its parameters. Codecs, topologies,
-//! optimizers, corrections and aggregation rules are such methods: each is one file with one `SPEC`, and a
-//! line in its list.
+//! optimizers, corrections and aggregation rules are such methods: each has an entry beside its code,
+//! and a line in its list.
 
 use crate::parameter::{PARAMETERS_MAX, Parameter, ParameterError, Parameters, Range, Values};
 

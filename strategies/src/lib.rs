@@ -53,4 +53,4 @@ pub use island::{Island, IslandError, RANKS_MAX, Rank};
 pub use kept_back::{KeptBack, KeptBackError, kept_back};
 pub use layout::{Layout, TensorSpec};
 pub use named::{NamedScores, Said};
-pub use trainer::{Gate, Proceed, StepControl, TrainError, TrainReport, Trainer};
+pub use trainer::{Gate, Proceed, StepControl, TrainError, TrainReport, Trainer, Visit};

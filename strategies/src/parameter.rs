@@ -58,6 +58,11 @@ impl Parameter {
         }
     }
 
+    /// The key of a table with this value.
+    pub(crate) fn entry(&self, value: f64) -> (String, toml::Value) {
+        (self.name.to_owned(), self.range.to_toml(value))
+    }
+
     /// Its default as TOML.
     pub fn usual(&self) -> Option<toml::Value> {
         let [first, second] = [0, 1].map(|place| self.default_at(place));

@@ -91,6 +91,9 @@ pub trait Gate: Send + Sync {
     fn read(&self, range: Range<usize>, into: &mut [f32]) -> bool;
 }
 
+/// Called with the place of each piece of the parameters or of their gradient, and its values.
+pub type Visit<'a> = &'a mut dyn FnMut(usize, &mut [f32]);
+
 /// Takes inner steps on parameters that it owns.
 ///
 /// The flat parameters are those of [`Trainer::layout`], row-major f32. All methods run on the
@@ -151,10 +154,7 @@ pub trait Trainer: Send {
     ///
     /// # Errors
     /// As [`Trainer::steps`].
-    fn gradients(
-        &mut self,
-        on_ready: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError>;
+    fn gradients(&mut self, on_ready: Visit<'_>) -> Result<TrainReport, TrainError>;
 
     /// The forward pass of the batch that the next [`Trainer::gradients`] is of, which then computes
     /// only the rest. Each layer takes its parameters from the gate before it computes, and so do
@@ -175,7 +175,7 @@ pub trait Trainer: Send {
 
     /// Calls `f(offset, values)` for the pieces of `range` in ascending order. What `f` writes
     /// becomes the parameters. In place where the backend allows.
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]));
+    fn visit(&mut self, range: Range<usize>, f: Visit<'_>);
 
     /// As [`Trainer::visit`], and changes nothing.
     fn view(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &[f32])) {

@@ -17,7 +17,7 @@ const LINES: [(&str, usize); 15] = [
     ("otlp", 630),
     ("protocol", 43_790),
     ("sim", 12_420),
-    ("strategies", 38_160),
+    ("strategies", 37_350),
     ("survey", 2380),
     ("tasks", 17_730),
     ("top", 3220),
@@ -32,7 +32,7 @@ const LINES_UNUSED_MAX: usize = 300;
 const SHORT: usize = 50;
 
 /// How many short files there are in all crates.
-const SHORT_FILES: usize = 32;
+const SHORT_FILES: usize = 20;
 
 /// Files that may hold methods of one state.
 const IMPL_FILES_MAX: usize = 5;

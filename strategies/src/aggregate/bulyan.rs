@@ -1,7 +1,7 @@
 //! Aggregation rule `bulyan`: inputs chosen by Krum, then a trimmed mean of each coordinate.
 
 use super::kernels::{LANES, Network};
-use super::kind::{AggregationSpec, LIARS, Nature};
+use super::kind::{AggregationSpec, LIARS};
 use super::krum::{distances, scores};
 use super::{Aggregator, Input};
 
@@ -11,15 +11,13 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     equation: "choose n - 2 f by Krum, one by one; then by coordinate the mean of the n - 4 f nearest to their median",
     source: "El Mhamdi et al., ICML 2018",
     parameters: &[LIARS],
-    nature: Nature::Robust,
-    coordinate_wise: false,
     contributions: |faulty| 4 * faulty + 3,
-    build: |kind| {
+    ..AggregationSpec::of(|kind| {
         Some(Box::new(Bulyan {
             faulty: kind.faulty(),
             network: Network::default(),
         }))
-    },
+    })
 };
 
 /// Takes `theta = n - 2 f` inputs by repeated Krum, each time without those already taken. Then,

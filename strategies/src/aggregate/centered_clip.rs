@@ -1,7 +1,7 @@
 //! Aggregation rule `centered-clip`: every contribution moves the center by at most tau.
 
 use super::kernels::{RUN, distances_to};
-use super::kind::{AggregationSpec, Nature, RADIUS, iterations};
+use super::kind::{AggregationSpec, RADIUS, iterations};
 use super::{Aggregator, Bucketing, Input, Median};
 use crate::parameter::{Number, Parameter, Range};
 
@@ -11,17 +11,14 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     equation: "v' = v + (1/n) sum_k (x_k - v) min(1, radius / ||x_k - v||)",
     source: "Karimireddy et al., ICML 2021",
     parameters: &[RADIUS, iterations(3.0), BUCKET],
-    nature: Nature::Robust,
-    coordinate_wise: false,
-    contributions: |_| 1,
-    build: |kind| {
+    ..AggregationSpec::of(|kind| {
         let iterations = kind.count("iterations") as u32;
         let rule = Box::new(CenteredClip::new(kind.number(RADIUS.name), iterations));
         Some(match kind.count(BUCKET.name) {
             0 | 1 => rule,
             bucket => Box::new(Bucketing::new(rule, bucket, BUCKET_SEED)),
         })
-    },
+    })
 };
 
 /// Contributions of a bucket.

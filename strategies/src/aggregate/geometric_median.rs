@@ -1,7 +1,7 @@
 //! Aggregation rule `geometric-median`: the point with the smallest sum of distances.
 
 use super::kernels::{distances_to, weighted_sum};
-use super::kind::{AggregationSpec, Nature, iterations};
+use super::kind::{AggregationSpec, iterations};
 use super::{Aggregator, Input, Median};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
@@ -10,13 +10,10 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     equation: "v' = sum_k b_k x_k / sum_k b_k, b_k = w_k / max(nu, ||v - x_k||)",
     source: "Pillutla et al., IEEE TSP 2022",
     parameters: &[iterations(8.0)],
-    nature: Nature::Robust,
-    coordinate_wise: false,
-    contributions: |_| 1,
-    build: |kind| {
+    ..AggregationSpec::of(|kind| {
         let iterations = kind.count("iterations") as u32;
         Some(Box::new(GeometricMedian::new(SMOOTHING, iterations)))
-    },
+    })
 };
 
 /// Smoothing, relative to the median distance.

@@ -4,7 +4,7 @@
 use super::Input;
 use std::ops::Range;
 
-/// Values that are summed in f32 before they are added to a sum in f64.
+/// Values that are summed in f32 before they are added to a sum in f64; sums of as many stay in the first-level cache.
 pub(super) const RUN: usize = 1024;
 
 /// Coordinates that a sorting network sorts at once.

@@ -18,6 +18,12 @@ pub trait Aggregator: Send {
     fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]);
 }
 
+impl<F: FnMut(&[Input<'_>], &mut [f32]) + Send> Aggregator for F {
+    fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]) {
+        self(inputs, out);
+    }
+}
+
 /// One aggregation rule as the configuration knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct AggregationSpec {
@@ -41,6 +47,24 @@ pub struct AggregationSpec {
     pub contributions: fn(usize) -> usize,
     /// Makes it of parameters within their ranges; `None` for a weighted mean, which needs no decoded copies.
     pub build: fn(&AggregationKind) -> Option<Box<dyn Aggregator>>,
+}
+
+impl AggregationSpec {
+    /// An entry of a robust rule that goes by norms or distances, and combines any number of contributions. Each rule
+    /// adds its name, its texts and its parameters, and replaces what differs.
+    pub(super) const fn of(build: fn(&AggregationKind) -> Option<Box<dyn Aggregator>>) -> Self {
+        Self {
+            name: "",
+            summary: "",
+            equation: "",
+            source: "",
+            parameters: &[],
+            nature: Nature::Robust,
+            coordinate_wise: false,
+            contributions: |_| 1,
+            build,
+        }
+    }
 }
 
 /// How a rule treats contributions.
@@ -97,10 +121,8 @@ pub(super) const GAUNTLET: AggregationSpec = AggregationSpec {
     source: "Lidin et al., arXiv 2505.21684",
     parameters: &[TOP, MEMORY, BATCHES],
     nature: Nature::Scored,
-    coordinate_wise: false,
-    contributions: |_| 1,
     // Whom members admit is settled before anything is combined.
-    build: |_| None,
+    ..AggregationSpec::of(|_| None)
 };
 
 const TOP: Parameter = Parameter::new(

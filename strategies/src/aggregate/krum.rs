@@ -1,7 +1,7 @@
 //! Aggregation rules `krum` and `multi-krum`: the inputs with the nearest neighbours.
 
 use super::kernels::{RUN, distance_squared, weighted_sum};
-use super::kind::{AggregationSpec, LIARS, Nature};
+use super::kind::{AggregationSpec, LIARS};
 use super::{Aggregator, Input};
 
 pub(super) const SPEC: AggregationSpec = AggregationSpec {
@@ -10,10 +10,8 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     equation: "x_k of the least sum of ||x_k - x_j||^2 over the n - f - 2 nearest j",
     source: "Blanchard et al., NeurIPS 2017",
     parameters: &[LIARS],
-    nature: Nature::Robust,
-    coordinate_wise: false,
     contributions: |faulty| 2 * faulty + 3,
-    build: |kind| Some(Box::new(Krum::new(kind.faulty()))),
+    ..AggregationSpec::of(|kind| Some(Box::new(Krum::new(kind.faulty()))))
 };
 
 pub(super) const MULTI: AggregationSpec = AggregationSpec {

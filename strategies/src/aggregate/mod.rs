@@ -1,5 +1,5 @@
-//! Aggregation rules: they combine contributions into one aggregate. Each is one file with one
-//! `SPEC`, and a line in [`RULES`].
+//! Aggregation rules: they combine contributions into one aggregate. Each has an entry
+//! beside its code, and a line in [`RULES`].
 //!
 //! In an all-reduce the owner of a shard applies the rule to that shard alone: distances and norms
 //! are those of the shard, as in the butterfly of Gorbunov et al. (ICML 2022), and each rule's
@@ -7,33 +7,29 @@
 
 mod bucketing;
 mod bulyan;
+mod by_coordinate;
 mod centered_clip;
 mod clipped_gossip;
-mod fed_nova;
 mod geometric_median;
 mod kernels;
 mod kind;
 mod krum;
-mod median;
+mod means;
 mod nearest;
 mod private_mean;
 mod quarantine;
 mod secure_mean;
-mod sign_majority;
-mod trimmed_mean;
-mod weighted_mean;
 
 pub use bucketing::Bucketing;
+pub use by_coordinate::{Median, TrimmedMean};
 pub use centered_clip::CenteredClip;
 pub use geometric_median::GeometricMedian;
 pub use kind::{AggregationKind, AggregationSpec, Aggregator, Input, Nature};
 pub use krum::Krum;
-pub use median::Median;
 pub(crate) use private_mean::Noised;
 pub use private_mean::Privacy;
 pub use quarantine::{Norm, Quarantined, RMS_MAX, all_finite, norm, quarantine, quarantine_change};
 pub(crate) use secure_mean::{MEMBERS_LEAST, Pairs, RANGE, open};
-pub use trimmed_mean::TrimmedMean;
 
 use crate::kind::Spec;
 use crate::parameter::Parameters;
@@ -43,17 +39,17 @@ pub static RULES: &[&AggregationSpec] = &[
     &bulyan::SPEC,
     &centered_clip::SPEC,
     &clipped_gossip::SPEC,
-    &fed_nova::SPEC,
+    &means::FED_NOVA,
     &kind::GAUNTLET,
     &geometric_median::SPEC,
     &krum::SPEC,
-    &median::SPEC,
+    &by_coordinate::MEDIAN,
     &krum::MULTI,
     &nearest::SPEC,
-    &weighted_mean::NORM_CLIP,
-    &sign_majority::SPEC,
-    &trimmed_mean::SPEC,
-    &weighted_mean::SPEC,
+    &means::NORM_CLIP,
+    &by_coordinate::SIGN_MAJORITY,
+    &by_coordinate::TRIMMED_MEAN,
+    &means::SPEC,
     &private_mean::SPEC,
     &secure_mean::SPEC,
 ];
@@ -66,7 +62,7 @@ impl Spec for AggregationSpec {
     }
 
     fn usual() -> &'static Self {
-        &weighted_mean::SPEC
+        &means::SPEC
     }
 
     fn keys(&self) -> Parameters {
@@ -77,6 +73,6 @@ impl Spec for AggregationSpec {
 impl AggregationKind {
     /// The weighted mean.
     pub fn weighted_mean() -> Self {
-        Self::of(&weighted_mean::SPEC, &[]).expect("it has no parameters")
+        Self::of(&means::SPEC, &[]).expect("it has no parameters")
     }
 }

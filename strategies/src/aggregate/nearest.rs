@@ -1,7 +1,7 @@
 //! Nearest-neighbour mixing: another rule is applied to means of the inputs nearest to each.
 
 use super::kernels::weighted_sum;
-use super::kind::{AggregationSpec, LIARS, Nature};
+use super::kind::{AggregationSpec, LIARS};
 use super::krum::distances;
 use super::{Aggregator, Input, TrimmedMean};
 
@@ -11,17 +11,15 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     equation: "y_k = the mean of the n - f inputs nearest to x_k; then by coordinate the mean of y without its f extremes",
     source: "Allouah et al., AISTATS 2023",
     parameters: &[LIARS],
-    nature: Nature::Robust,
-    coordinate_wise: false,
     contributions: |faulty| 2 * faulty + 1,
-    build: |kind| {
+    ..AggregationSpec::of(|kind| {
         let faulty = kind.faulty();
         Some(Box::new(NearestMeans {
             rule: TrimmedMean::new(faulty),
             faulty,
             means: Vec::new(),
         }))
-    },
+    })
 };
 
 /// Replaces every input by the mean of the `n - f` inputs nearest to it, itself among them, and applies

@@ -24,10 +24,8 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "McMahan et al., ICLR 2018; Balle and Wang, ICML 2018",
     parameters: &[CLIP, NOISE, DELTA, BUDGET, WITH],
     nature: Nature::Private,
-    coordinate_wise: false,
-    contributions: |_| 1,
     // Weights are equal, so the mean by weights is the plain one.
-    build: |_| None,
+    ..AggregationSpec::of(|_| None)
 };
 
 const CLIP: Parameter = Parameter::required(

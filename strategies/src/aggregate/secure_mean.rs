@@ -27,10 +27,8 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     source: "Bonawitz et al., CCS 2017, section 4",
     parameters: &[LEAST],
     nature: Nature::Masked,
-    coordinate_wise: false,
-    contributions: |_| 1,
     // Masked contributions are summed as they are: no rule sees one.
-    build: |_| None,
+    ..AggregationSpec::of(|_| None)
 };
 
 /// The sum of two shows each of them the contribution of the other.

@@ -304,6 +304,17 @@ pub trait Gathering: Codec {
 /// An encoded contribution and its share of the weights, which sum to one.
 pub type Weighed<'a> = (&'a [u8], f32);
 
+/// A pass of a round over one slice.
+#[derive(Debug)]
+pub struct Pass<'a> {
+    /// Values of the slice.
+    pub len: usize,
+    /// The context of a member's first contribution.
+    pub context: &'a EncodeContext<'a>,
+    /// Where it is appended.
+    pub out: &'a mut Vec<u8>,
+}
+
 /// How a codec is used twice in a round. The context is that of a member's first contribution: it has the
 /// same `shared_seed`, `matrices` and `shared` at all members. The state in common depends only on joined
 /// aggregates that were agreed on, so members with the same anchor keep the same bits.
@@ -314,42 +325,23 @@ pub trait TwoPasses {
     /// Appends the first contribution of a member with these values.
     fn first(&mut self, values: &[f32], context: &EncodeContext<'_>, out: &mut Vec<u8>);
 
-    /// Appends the basis of first contributions to a slice of `len` values.
+    /// Appends the basis of first contributions to a slice.
     ///
     /// # Errors
     /// Which contribution is bad.
-    fn basis(
-        &mut self,
-        firsts: &[Weighed<'_>],
-        len: usize,
-        context: &EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Bad>;
+    fn basis(&mut self, firsts: &[Weighed<'_>], of: Pass<'_>) -> Result<(), Bad>;
 
     /// Appends the second contribution of a member with these values.
     ///
     /// # Errors
     /// When the basis is not the codec's.
-    fn second(
-        &mut self,
-        values: &[f32],
-        basis: &[u8],
-        context: &EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), CodecError>;
+    fn second(&mut self, values: &[f32], basis: &[u8], of: Pass<'_>) -> Result<(), CodecError>;
 
     /// Appends what a basis and the second contributions for it are together.
     ///
     /// # Errors
     /// Which contribution is bad.
-    fn join(
-        &mut self,
-        basis: &[u8],
-        seconds: &[Weighed<'_>],
-        len: usize,
-        context: &EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Bad>;
+    fn join(&mut self, basis: &[u8], seconds: &[Weighed<'_>], of: Pass<'_>) -> Result<(), Bad>;
 
     /// Subtracts from a member's residual the part of its values that is in the joined aggregate.
     ///
@@ -455,6 +447,12 @@ impl<'a> EncodeContext<'a> {
             held: &[],
             anchor: &[],
         }
+    }
+
+    /// A pass over a slice of `len` values with this context.
+    pub const fn pass<'b>(&'b self, len: usize, out: &'b mut Vec<u8>) -> Pass<'b> {
+        let context = self;
+        Pass { len, context, out }
     }
 }
 
@@ -587,11 +585,6 @@ impl CodecProperties {
             },
             ..self
         }
-    }
-
-    /// delta in E||C(x) - x||^2 <= (1 - delta) ||x||^2; `None` if it is not contractive.
-    pub fn contraction(&self) -> Option<f64> {
-        (self.error < 1.0).then_some(1.0 - self.error)
     }
 }
 

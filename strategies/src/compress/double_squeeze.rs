@@ -72,11 +72,7 @@ impl Codec for DoubleSqueeze {
     }
 
     fn bytes_bound(&self) -> BytesBound {
-        let bound = self.codec.bytes_bound();
-        BytesBound {
-            fixed: bound.fixed + 2,
-            ..bound
-        }
+        self.codec.bound_behind(2)
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {

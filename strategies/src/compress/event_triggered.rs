@@ -90,11 +90,7 @@ impl Codec for EventTriggered {
     }
 
     fn bytes_bound(&self) -> BytesBound {
-        let bound = self.codec.bytes_bound();
-        BytesBound {
-            fixed: bound.fixed + 3,
-            ..bound
-        }
+        self.codec.bound_behind(3)
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {

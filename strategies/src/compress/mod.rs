@@ -29,7 +29,7 @@ mod two_passes;
 pub(crate) use codec::fold_in;
 pub use codec::{
     Agreed, Bad, Codec, CodecError, CodecKind, CodecProperties, CodecSpec, Contributed,
-    EncodeContext, Gathering, Joined, Matrix, Named, PLANES_MAX, Reduction, Tiles, TwoPasses,
+    EncodeContext, Gathering, Joined, Matrix, Named, PLANES_MAX, Pass, Reduction, Tiles, TwoPasses,
     Weighed,
 };
 pub(crate) use dense::bf16::{SPEC as BF16_SPEC, bf16_to_f32, f32_to_bf16};

@@ -5,6 +5,7 @@
 
 use super::{Codec, CodecError, CodecKind, EncodeContext};
 use core::ops::Range;
+use murmurate_protocol::BytesBound;
 use std::ops::Deref;
 
 /// Values that are converted on the stack before they are appended. They fit into the first-level
@@ -36,6 +37,13 @@ pub(super) fn take<'a, const N: usize>(
         found,
     })?;
     Ok((*head, rest))
+}
+
+/// Splits the first `len` values off, and leaves the others.
+pub(super) fn front<'a, T>(rest: &mut &'a [T], len: usize) -> &'a [T] {
+    let (first, after) = rest.split_at(len);
+    *rest = after;
+    first
 }
 
 /// Splits `N` little-endian u32 off, which are `BYTES` bytes.
@@ -205,6 +213,12 @@ impl Header {
         self
     }
 
+    /// The bound of an encoding with this many bytes behind the header.
+    pub(super) const fn bound(&self, more: u64, per_1024: u64) -> BytesBound {
+        let fixed = self.len as u64 + more;
+        BytesBound { fixed, per_1024 }
+    }
+
     /// The bytes that open an encoding.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
@@ -246,6 +260,15 @@ impl Inner {
     pub(super) const fn new(codec: Box<dyn Codec>) -> Self {
         let memory = Vec::new();
         Self { codec, memory }
+    }
+
+    /// The bound of its encoding with this many bytes before it.
+    pub(super) fn bound_behind(&self, before: u64) -> BytesBound {
+        let BytesBound { fixed, per_1024 } = self.bytes_bound();
+        BytesBound {
+            fixed: fixed + before,
+            per_1024,
+        }
     }
 
     /// The codec that a parameter of the outer one names, with those of its other parameters that both have.

@@ -1,5 +1,6 @@
 //! Local corrections: terms that a peer adds to its gradients so that peers with different data
-//! reach the common optimum. Each is one file with one `SPEC`, and a line in [`CORRECTIONS`].
+//! reach the common optimum. Each has an entry beside its code, and a line in
+//! [`CORRECTIONS`].
 //!
 //! Each is a [`Correction`], arithmetic on flat slices with its own state. The train lane passes it
 //! every gradient of a trainer's inner steps. [`FedProx`] and [`QuasiGlobal`] need only the

@@ -6,42 +6,96 @@ use super::frame::Held;
 use super::host::{Host, WorkResult};
 use super::late::{Blend, Late};
 use super::mix_core::MixCore;
+use super::mixer::{End, Work};
 use super::places::Places;
 use bytes::Bytes;
-use murmurate_protocol::{Attempt, FragmentId, Part, Round, SliceId};
+use murmurate_protocol::{Attempt, FragmentId, Part, SliceId};
 
-/// How a fragment's round ends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct End {
-    pub(super) round: Round,
-    pub(super) fragment: FragmentId,
-    /// Set where this peer's contribution was not part of the round and stays on top of the anchor.
-    pub(super) keep_local: bool,
-}
-
-impl MixCore {
+impl Work<'_> {
     /// Moves the anchor by the decided aggregates of a fragment.
-    pub(super) fn apply_aggregates(
-        &mut self,
-        end: End,
-        aggregates: &[SliceId],
-        host: &dyn Host,
-    ) -> WorkResult {
-        if let Some(bytes) = self.in_tiles(end, aggregates, host) {
-            return self.apply_tiles(end, aggregates, &bytes);
+    pub(super) fn apply_aggregates(&mut self, end: End, aggregates: &[SliceId]) -> WorkResult {
+        let core = &mut *self.core;
+        if let Some(bytes) = core.in_tiles(end, aggregates, self.host) {
+            return core.apply_tiles(end, aggregates, &bytes);
         }
         // Beside the local buffer, which may hold values that the trainer still needs.
-        let len = self.places.of(end.fragment).len();
-        let room = self.local.at_hand.as_mut().map(|at_hand| at_hand.room(len));
+        let len = core.places.of(end.fragment).len();
+        let room = core.local.at_hand.as_mut().map(|at_hand| at_hand.room(len));
         let mut room = room.unwrap_or_else(|| vec![0.0; len]);
-        let decoded = self.decode(end.fragment, aggregates, &mut room, host);
-        let applied = decoded.and_then(|()| self.put_in_force(end, &mut room));
-        if let Some(at_hand) = &mut self.local.at_hand {
+        let decoded = self.decode(end.fragment, aggregates, &mut room);
+        let applied = decoded.and_then(|()| self.core.put_in_force(end, &mut room));
+        if let Some(at_hand) = &mut self.core.local.at_hand {
             at_hand.give_back(room);
         }
         applied
     }
 
+    /// Makes the decided means of parameters the anchor.
+    pub(super) fn replace_by(&mut self, end: End, means: &[SliceId]) -> WorkResult {
+        let range = self.core.places.of(end.fragment);
+        // Beside the local buffer: if a mean is bad, this peer goes on from its own parameters.
+        let mut scratch = vec![0.0; range.len()];
+        self.decode(end.fragment, means, &mut scratch)?;
+        self.core.anchor.values[range].copy_from_slice(&scratch);
+        self.core.local.set(end.fragment, Held::TakeAnchor);
+        Ok(())
+    }
+
+    /// Decodes a fragment's aggregates, one for each of its shards, into `into`.
+    fn decode(
+        &mut self,
+        fragment: FragmentId,
+        aggregates: &[SliceId],
+        into: &mut [f32],
+    ) -> WorkResult {
+        let start = self.core.places.of(fragment).start;
+        let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
+        let places = &self.core.places;
+        let shards = aggregates
+            .iter()
+            .map(|slice| places.shard(fragment, slice.shard, of));
+        if shards.map(|shard| shard.len()).sum::<usize>() != into.len() {
+            // What no aggregate writes does not move.
+            into.fill(0.0);
+        }
+        for slice in aggregates {
+            let shard = self.core.places.shard(fragment, slice.shard, of);
+            let into = &mut into[shard.start - start..shard.end - start];
+            match slice.part {
+                // The column found no result: its shard stays.
+                Part::Bundle if slice.attempt == Attempt::VOID => into.fill(0.0),
+                Part::Bundle => {
+                    into.fill(0.0);
+                    self.decode_bundle(*slice, of, into)?;
+                }
+                _ => self.core.codecs.set_checked(into, *slice, self.host)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes the parts of one of `of` bundles into its shard, and keeps its note.
+    fn decode_bundle(&mut self, slice: SliceId, of: u16, into: &mut [f32]) -> WorkResult {
+        let core = &mut *self.core;
+        let bytes = bytes_of(slice, self.host)?;
+        let bundle = Bundle::read(&bytes);
+        let bundle = bundle.ok_or_else(|| bad_slice(slice, "a malformed bundle".to_owned()))?;
+        let parts = bundle.parts.len();
+        let start = core.places.shard(slice.fragment, slice.shard, of).start;
+        for (at, part) in bundle.parts.iter().enumerate() {
+            let range = core.places.part(slice.fragment, slice.shard, of, at, parts);
+            let into = &mut into[range.start - start..range.end - start];
+            let added = add_decoded(&*core.codecs.aggregate, part, 1.0, into);
+            added.map_err(|reason| bad_slice(slice, reason))?;
+        }
+        if !bundle.note.is_empty() {
+            core.note = bundle.note.to_vec();
+        }
+        Ok(())
+    }
+}
+
+impl MixCore {
     /// The bytes of the aggregates, if each tile of them can move the anchor while it is in a cache: then nothing needs
     /// room for all of them, and memory is read and written once.
     fn in_tiles(&self, end: End, all: &[SliceId], host: &dyn Host) -> Option<Vec<Bytes>> {
@@ -55,7 +109,7 @@ impl MixCore {
         fits.then(|| self.codecs.in_tiles(all, host))?
     }
 
-    /// As [`MixCore::apply_aggregates`], tile by tile. All are checked before the first one moves the anchor, and
+    /// As [`Work::apply_aggregates`], tile by tile. All are checked before the first one moves the anchor, and
     /// these very bytes are applied: the host may drop or replace a slice meanwhile.
     fn apply_tiles(&mut self, end: End, aggregates: &[SliceId], bytes: &[Bytes]) -> WorkResult {
         let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
@@ -76,22 +130,6 @@ impl MixCore {
             assert!(moved.is_ok(), "it was checked: {moved:?}");
         }
         self.local.set(end.fragment, held);
-        Ok(())
-    }
-
-    /// Makes the decided means of parameters the anchor.
-    pub(super) fn replace_by(
-        &mut self,
-        end: End,
-        means: &[SliceId],
-        host: &dyn Host,
-    ) -> WorkResult {
-        let range = self.places.of(end.fragment);
-        // Beside the local buffer: if a mean is bad, this peer goes on from its own parameters.
-        let mut scratch = vec![0.0; range.len()];
-        self.decode(end.fragment, means, &mut scratch, host)?;
-        self.anchor.values[range].copy_from_slice(&scratch);
-        self.local.set(end.fragment, Held::TakeAnchor);
         Ok(())
     }
 
@@ -197,63 +235,5 @@ impl MixCore {
             (_, Blend::Alpha(_)) => Held::Blend,
         };
         self.local.set(fragment, next);
-    }
-
-    /// Decodes a fragment's aggregates, one for each of its shards, into `into`.
-    fn decode(
-        &mut self,
-        fragment: FragmentId,
-        aggregates: &[SliceId],
-        into: &mut [f32],
-        host: &dyn Host,
-    ) -> WorkResult {
-        let start = self.places.of(fragment).start;
-        let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
-        let shards = aggregates
-            .iter()
-            .map(|slice| self.places.shard(fragment, slice.shard, of));
-        if shards.map(|shard| shard.len()).sum::<usize>() != into.len() {
-            // What no aggregate writes does not move.
-            into.fill(0.0);
-        }
-        for slice in aggregates {
-            let shard = self.places.shard(fragment, slice.shard, of);
-            let into = &mut into[shard.start - start..shard.end - start];
-            match slice.part {
-                // The column found no result: its shard stays.
-                Part::Bundle if slice.attempt == Attempt::VOID => into.fill(0.0),
-                Part::Bundle => {
-                    into.fill(0.0);
-                    self.decode_bundle(*slice, of, into, host)?;
-                }
-                _ => self.codecs.set_checked(into, *slice, host)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Decodes the parts of one of `of` bundles into its shard, and keeps its note.
-    fn decode_bundle(
-        &mut self,
-        slice: SliceId,
-        of: u16,
-        into: &mut [f32],
-        host: &dyn Host,
-    ) -> WorkResult {
-        let bytes = bytes_of(slice, host)?;
-        let bundle = Bundle::read(&bytes);
-        let bundle = bundle.ok_or_else(|| bad_slice(slice, "a malformed bundle".to_owned()))?;
-        let parts = bundle.parts.len();
-        let start = self.places.shard(slice.fragment, slice.shard, of).start;
-        for (at, part) in bundle.parts.iter().enumerate() {
-            let range = self.places.part(slice.fragment, slice.shard, of, at, parts);
-            let into = &mut into[range.start - start..range.end - start];
-            let added = add_decoded(&*self.codecs.aggregate, part, 1.0, into);
-            added.map_err(|reason| bad_slice(slice, reason))?;
-        }
-        if !bundle.note.is_empty() {
-            self.note = bundle.note.to_vec();
-        }
-        Ok(())
     }
 }

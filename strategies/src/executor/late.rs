@@ -130,7 +130,7 @@ pub(super) struct Eager {
     /// Fragments in which the trainer has started from e and whose result is not here yet.
     in_force: Vec<bool>,
     /// A buffer for the frame that brings e to the trainer, between two uses.
-    room: Option<Vec<f32>>,
+    pub(super) room: Option<Vec<f32>>,
 }
 
 impl Eager {
@@ -147,16 +147,6 @@ impl Eager {
     /// Number of f32 it keeps.
     pub(super) fn len(&self) -> usize {
         self.part.len() + self.outer.state().len() + self.room.as_ref().map_or(0, Vec::len)
-    }
-
-    /// Takes a buffer back that the trainer has returned.
-    pub(super) fn give_room(&mut self, room: Option<Vec<f32>>) {
-        self.room = room.or(self.room.take());
-    }
-
-    /// The buffer that was given back last.
-    pub(super) const fn take_room(&mut self) -> Option<Vec<f32>> {
-        self.room.take()
     }
 
     /// Computes e of one fragment from this peer's delta and leaves the anchor plus e in `start`.

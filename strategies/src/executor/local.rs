@@ -134,7 +134,7 @@ pub(super) struct AtHand {
     /// Set while the train lane has it and gives it back without an order.
     comes_back: bool,
     /// Set once the trainer has brought a cut that no order has looked at yet.
-    cut_waits: bool,
+    pub(super) cut_waits: bool,
     room: Vec<f32>,
 }
 
@@ -156,11 +156,6 @@ impl AtHand {
     /// A cut has come since this was asked last.
     pub(super) const fn take_cut(&mut self) -> bool {
         std::mem::replace(&mut self.cut_waits, false)
-    }
-
-    /// A cut has come that [`AtHand::take_cut`] has not told of.
-    pub(super) const fn brought_a_cut(&self) -> bool {
-        self.cut_waits
     }
 
     /// It is away and comes back without an order.

@@ -76,7 +76,7 @@ impl MixCore {
     fn take_cut(&mut self, frame: Frame) {
         let mut values = frame.values;
         if let Some(eager) = &mut self.ahead.eager {
-            eager.give_room(frame.room);
+            eager.room = frame.room.or(eager.room.take());
         }
         if self.sends_deltas {
             let anchor = self.anchor.values.iter();
@@ -360,7 +360,7 @@ impl MixCore {
         let local = &mut self.local;
         let needed = local.held.iter().any(needed);
         let at_hand = local.at_hand.as_mut();
-        let at_hand = at_hand.filter(|at_hand| needed || at_hand.brought_a_cut());
+        let at_hand = at_hand.filter(|at_hand| needed || at_hand.cut_waits);
         match at_hand.and_then(AtHand::borrow) {
             Some(trainer) => {
                 let borrowed = true;
@@ -384,7 +384,7 @@ impl MixCore {
         };
         let ours: Vec<usize> = (0..self.places.count()).filter(ours).collect();
         let (eager, delta) = (self.ahead.eager.as_mut()?, self.local.here()?);
-        let mut values = eager.take_room().unwrap_or_else(|| vec![0.0; delta.len()]);
+        let mut values = eager.room.take().unwrap_or_else(|| vec![0.0; delta.len()]);
         let mut install = Vec::new();
         for index in ours {
             let range = self.places.ranges()[index].clone();

@@ -4,7 +4,6 @@ use super::anchor::{Anchor, Ema};
 use super::codecs::{CodecState, Codecs, encoded};
 use super::common::Common;
 use super::contributions::Contributions;
-use super::force::End;
 use super::frame::{Handed, Held, MixEnd};
 use super::host::{Host, WorkResult};
 use super::late::{Ahead, Blend, Eager, Halves, Late};
@@ -12,7 +11,7 @@ use super::local::{AtHand, LocalBuffer};
 use super::masks::{self, Masks};
 use super::merge::Branches;
 use super::mix_core::MixCore;
-use super::mixer::Mixer;
+use super::mixer::{End, Mixer, Stored, Work};
 use super::places::Places;
 use super::{Hidden, Parts, bundle, mixers};
 use crate::TensorSpec;
@@ -323,8 +322,8 @@ impl MixLane {
         }
         core.direct(end.round, rules);
         match ending {
-            Ending::Gather(inputs) => mixer.gather(core, end, inputs, host)?,
-            Ending::Apply(aggregates) => mixer.apply(core, end, aggregates, host)?,
+            Ending::Gather(inputs) => mixer.gather(Work { core, host }, end, inputs)?,
+            Ending::Apply(aggregates) => mixer.apply(Work { core, host }, end, aggregates)?,
             Ending::Merge(_) | Ending::Void => {}
         }
         if let Some(ema) = &mut core.ema {
@@ -353,7 +352,8 @@ impl MixLane {
                     // These read the local parameters.
                     self.collect();
                 }
-                self.mixer.combine(&mut self.core, piece, how, host)
+                let core = &mut self.core;
+                self.mixer.combine(Work { core, host }, piece, how)
             }
         }
     }
@@ -365,18 +365,19 @@ impl MixLane {
         from: &Source,
         host: &dyn Host,
     ) -> WorkResult<Done> {
+        let core = &mut self.core;
         match from {
             Source::Store(store) => self.encode_store(*store, slice, of, host),
             Source::Relayed(inputs) => {
                 // It reads the local parameters.
                 self.collect();
-                self.mixer.relay(&mut self.core, slice, inputs, host)
+                let core = &mut self.core;
+                self.mixer.relay(Work { core, host }, slice, inputs)
             }
-            Source::Basis(inputs) => self.core.combine_pass(slice, of, None, inputs, host),
-            Source::Second { basis } => self.core.encode_second(slice, of, *basis, host),
+            Source::Basis(inputs) => Work { core, host }.combine_pass(slice, of, None, inputs),
+            Source::Second { basis } => Work { core, host }.encode_second(slice, of, *basis),
             Source::Joined { basis, inputs } => {
-                self.core
-                    .combine_pass(slice, of, Some(*basis), inputs, host)
+                Work { core, host }.combine_pass(slice, of, Some(*basis), inputs)
             }
             Source::Noted(note) => bundle::append(slice, note, host),
             Source::Bundle { parts, noted } => bundle::bundle(slice, parts, *noted, host),
@@ -426,7 +427,16 @@ impl MixLane {
             StoreId::Local => {
                 core.encode_contribution(slice, of, None, &mut out)?;
             }
-            store => self.mixer.encode(core, store, slice, of, &mut out)?,
+            store => {
+                let out = &mut out;
+                let from = Stored {
+                    store,
+                    slice,
+                    of,
+                    out,
+                };
+                self.mixer.encode(core, from)?;
+            }
         }
         Ok(encoded(slice, out, host))
     }

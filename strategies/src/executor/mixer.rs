@@ -3,71 +3,71 @@
 //! A [`Rule`] is how contributions to a shard are combined: their weighted mean, or a rule that compares them.
 
 use super::codecs::Codecs;
-use super::force::End;
 use super::host::{Host, WorkResult};
 use super::mix_core::MixCore;
 use crate::aggregate::{Aggregator, Input};
 use murmurate_protocol::{
-    Combination, Done, FragmentId, PeerId, Piece, SliceId, StoreId, WorkError,
+    Combination, Done, FragmentId, PeerId, Piece, Round, SliceId, StoreId, WorkError,
 };
+
+/// Slices that are combined, each with its weight.
+pub(super) type Inputs<'a> = &'a [(SliceId, f64)];
+
+/// The sum of their weights.
+pub(super) fn total(inputs: Inputs<'_>) -> f64 {
+    inputs.iter().map(|(_, weight)| weight).sum()
+}
+
+/// What an order of the mix lane is performed with.
+pub(super) struct Work<'a> {
+    pub(super) core: &'a mut MixCore,
+    pub(super) host: &'a dyn Host,
+}
+
+/// How a fragment's round ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) round: Round,
+    pub(super) fragment: FragmentId,
+    /// Set where this peer's contribution was not part of the round and stays on top of the anchor.
+    pub(super) keep_local: bool,
+}
+
+/// A slice that is encoded from a store of the mixer.
+pub(super) struct Stored<'a> {
+    pub(super) store: StoreId,
+    pub(super) slice: SliceId,
+    /// Into how many shards the fragment is cut.
+    pub(super) of: u16,
+    pub(super) out: &'a mut Vec<u8>,
+}
 
 /// The arithmetic of one family of exchanges, with the stores that only it needs. It is chosen once
 /// from the strategy and called once for each order.
 pub(super) trait Mixer: Send {
     /// Performs one of the orders that combine slices: `Reduce`, `Mix`, `MixReplicas`,
     /// `ResetCenter`, `MoveCenter`.
-    fn combine(
-        &mut self,
-        core: &mut MixCore,
-        piece: Piece,
-        how: &Combination,
-        host: &dyn Host,
-    ) -> WorkResult<Done>;
+    fn combine(&mut self, work: Work<'_>, piece: Piece, how: &Combination) -> WorkResult<Done>;
 
     /// Encodes what this peer passes on along a tree, by [`Source::Relayed`](murmurate_protocol::Source::Relayed).
-    fn relay(
-        &mut self,
-        _core: &mut MixCore,
-        _slice: SliceId,
-        _inputs: &[(SliceId, f64)],
-        _host: &dyn Host,
-    ) -> WorkResult<Done> {
+    fn relay(&mut self, _: Work<'_>, _slice: SliceId, _: Inputs<'_>) -> WorkResult<Done> {
         Err(foreign("relay"))
     }
 
     /// Encodes a shard from any store but the local one.
-    fn encode(
-        &mut self,
-        _core: &mut MixCore,
-        store: StoreId,
-        _slice: SliceId,
-        _of: u16,
-        _out: &mut Vec<u8>,
-    ) -> WorkResult {
+    fn encode(&mut self, _core: &mut MixCore, Stored { store, .. }: Stored<'_>) -> WorkResult {
         let reason = format!("this exchange has no store {store:?} to encode from");
         Err(WorkError::Storage { reason })
     }
 
     /// Makes the round's result the anchor. By default it is what the round's mix has left there.
-    fn apply(
-        &mut self,
-        core: &mut MixCore,
-        end: End,
-        _decided: &[SliceId],
-        _host: &dyn Host,
-    ) -> WorkResult {
-        core.end_mixed(end.fragment, false);
+    fn apply(&mut self, work: Work<'_>, end: End, _decided: &[SliceId]) -> WorkResult {
+        work.core.end_mixed(end.fragment, false);
         Ok(())
     }
 
     /// Makes the weighted mean of contributions the move of the anchor.
-    fn gather(
-        &mut self,
-        _core: &mut MixCore,
-        _end: End,
-        _inputs: &[(SliceId, f64)],
-        _host: &dyn Host,
-    ) -> WorkResult {
+    fn gather(&mut self, _: Work<'_>, _end: End, _: Inputs<'_>) -> WorkResult {
         Err(foreign("gather"))
     }
 
@@ -143,8 +143,7 @@ impl Rule {
         if let Some(compared) = self.compare(codecs, None, acc, inputs, host) {
             return compared;
         }
-        let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-        codecs.sum_all(acc, inputs, total, host, |_, run| run.fill(0.0))
+        codecs.sum_all(acc, inputs, total(inputs), host, |_, run| run.fill(0.0))
     }
 
     /// `acc = rule(own, decode(slice_1), ...)`; `None` where the rule is the weighted mean. Every

@@ -452,7 +452,7 @@ pub(super) struct Budget<'a> {
 
 impl StepControl for Budget<'_> {
     fn before(&mut self, step: InnerStep) -> Proceed {
-        let interrupted = self.signals.is_interrupted();
+        let interrupted = self.signals.interrupt.load(Ordering::Relaxed);
         let enough = match self.budget {
             StepBudget::Steps(count) => step.0 >= u64::from(count),
             StepBudget::Time(time) => step.0 > 0 && self.stopwatch.elapsed(step.0) >= time,
@@ -498,10 +498,6 @@ impl TrainSignals {
     /// Ends training before the next inner step, for good: the peer is leaving.
     pub fn interrupt(&self) {
         self.interrupt.store(true, Ordering::Relaxed);
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.interrupt.load(Ordering::Relaxed)
     }
 
     /// Inner steps taken since the start.

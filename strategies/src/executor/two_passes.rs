@@ -2,44 +2,42 @@
 
 use super::codecs::{Codecs, add_decoded, bad_slice, bytes_of, encoded};
 use super::contributions::Contributions;
-use super::host::{Host, WorkResult};
-use super::mix_core::MixCore;
+use super::host::WorkResult;
+use super::mixer::{Inputs, Work, total};
 use crate::compress::{Bad, Codec, CodecError, EncodeContext, Joined, TwoPasses};
 use bytes::Bytes;
 use murmurate_protocol::{Attempt, Done, FragmentId, Part, SliceId};
 use std::ops::Range;
 
-impl MixCore {
+impl Work<'_> {
     /// The owner's work on a shard: a basis of first contributions, or second ones joined to a basis.
     pub(super) fn combine_pass(
-        &mut self,
+        self,
         slice: SliceId,
         of: u16,
         basis: Option<SliceId>,
-        inputs: &[(SliceId, f64)],
-        host: &dyn Host,
+        inputs: Inputs<'_>,
     ) -> WorkResult<Done> {
-        let range = self.places.shard(slice.fragment, slice.shard, of);
-        let mut out = self.codecs.room(&slice, range.len(), host);
-        let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        let (core, host) = (self.core, self.host);
+        let range = core.places.shard(slice.fragment, slice.shard, of);
+        let mut out = core.codecs.room(&slice, range.len(), host);
+        let total = total(inputs);
         let bytes = inputs.iter().map(|(slice, _)| bytes_of(*slice, host));
         let bytes = bytes.collect::<Result<Vec<Bytes>, _>>()?;
         let weights = inputs.iter().map(|(_, weight)| (weight / total) as f32);
         let weighed: Vec<(&[u8], f32)> = bytes.iter().map(|b| b.as_ref()).zip(weights).collect();
         let (twice, joins, context) =
-            open(&mut self.codecs, &mut self.contributions, slice, of, &range);
+            open(&mut core.codecs, &mut core.contributions, slice, of, &range);
         let named = |Bad { at, error }: Bad| bad_slice(inputs[at].0, error.to_string());
         let len = range.len();
         let Some(basis) = basis else {
-            twice
-                .basis(&weighed, len, &context, &mut out)
-                .map_err(named)?;
+            let made = twice.basis(&weighed, context.pass(len, &mut out));
+            made.map_err(named)?;
             return Ok(encoded(slice, out, host));
         };
         let basis = bytes_of(basis, host)?;
-        twice
-            .join(&basis, &weighed, len, &context, &mut out)
-            .map_err(named)?;
+        let made = twice.join(&basis, &weighed, context.pass(len, &mut out));
+        made.map_err(named)?;
         let Err(reason) = usable(joins, &out, len) else {
             return Ok(encoded(slice, out, host));
         };
@@ -47,7 +45,7 @@ impl MixCore {
         let mut alone = |at: usize| {
             let mut joined = Vec::new();
             let one = [(weighed[at].0, 1.0)];
-            let made = twice.join(&basis, &one, len, &context, &mut joined);
+            let made = twice.join(&basis, &one, context.pass(len, &mut joined));
             made.is_err() || usable(joins, &joined, len).is_err()
         };
         let bad = (0..inputs.len()).find(|at| alone(*at));
@@ -55,43 +53,40 @@ impl MixCore {
         Err(bad_slice(inputs[bad].0, reason))
     }
 
-    pub(super) fn encode_second(
-        &mut self,
-        slice: SliceId,
-        of: u16,
-        basis: SliceId,
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
-        let range = self.places.shard(slice.fragment, slice.shard, of);
-        let mut out = self.codecs.room(&slice, range.len(), host);
+    pub(super) fn encode_second(self, slice: SliceId, of: u16, basis: SliceId) -> WorkResult<Done> {
+        let (core, host) = (self.core, self.host);
+        let range = core.places.shard(slice.fragment, slice.shard, of);
+        let mut out = core.codecs.room(&slice, range.len(), host);
         let bytes = bytes_of(basis, host)?;
-        let residual = self.contributions.residual.as_ref();
+        let residual = core.contributions.residual.as_ref();
         // The first pass left in the residual what is contributed.
         let values = match residual.map(|residual| residual[range.clone()].to_vec()) {
             Some(values) => values,
             None => {
-                let anchor = &self.anchor.values;
-                let trained = self.local.trained(slice.fragment, range.clone(), anchor)?;
+                let anchor = &core.anchor.values;
+                let trained = core.local.trained(slice.fragment, range.clone(), anchor)?;
                 trained.to_vec()
             }
         };
         let (twice, _, context) =
-            open(&mut self.codecs, &mut self.contributions, slice, of, &range);
-        let made = twice.second(&values, &bytes, &context, &mut out);
+            open(&mut core.codecs, &mut core.contributions, slice, of, &range);
+        let made = twice.second(&values, &bytes, context.pass(range.len(), &mut out));
         made.map_err(|error| bad_slice(basis, error.to_string()))?;
-        self.contributions.opened(slice, basis);
+        core.contributions.opened(slice, basis);
         Ok(encoded(slice, out, host))
     }
 
     /// A straggler keeps its training on top of a result: it is no part of the residual then.
-    pub(super) fn take_back(&mut self, fragment: FragmentId, host: &dyn Host) -> WorkResult {
-        let own = self.contributions.encoded_of(fragment);
-        if !self.holds_delta(fragment) {
+    pub(super) fn take_back(&mut self, fragment: FragmentId) -> WorkResult {
+        let core = &mut *self.core;
+        let own = core.contributions.encoded_of(fragment);
+        if !core.holds_delta(fragment) {
             return Ok(());
         }
-        let (codecs, places) = (&mut self.codecs, &self.places);
-        let values = Some((&mut self.local, &self.anchor.values[..]));
-        self.contributions.undo(codecs, places, own, values, host)
+        let (codecs, places) = (&mut core.codecs, &core.places);
+        let values = Some((&mut core.local, &core.anchor.values[..]));
+        core.contributions
+            .undo(codecs, places, own, values, self.host)
     }
 
     /// A round of two passes was applied: takes what counted of this peer out of its residual, and keeps
@@ -100,18 +95,18 @@ impl MixCore {
         &mut self,
         fragment: FragmentId,
         decided: &[SliceId],
-        host: &dyn Host,
     ) -> WorkResult {
+        let (core, host) = (&mut *self.core, self.host);
         let of = u16::try_from(decided.len()).unwrap_or(u16::MAX);
         let mut kept = Vec::with_capacity(decided.len());
         for aggregate in decided {
-            let range = self.places.shard(fragment, aggregate.shard, of);
+            let range = core.places.shard(fragment, aggregate.shard, of);
             let bytes = bytes_of(*aggregate, host)?;
-            let own = self.contributions.close(aggregate);
-            let mut residual = self.contributions.residual.take();
+            let own = core.contributions.close(aggregate);
+            let mut residual = core.contributions.residual.take();
             let (twice, _, context) = open(
-                &mut self.codecs,
-                &mut self.contributions,
+                &mut core.codecs,
+                &mut core.contributions,
                 *aggregate,
                 of,
                 &range,
@@ -131,10 +126,10 @@ impl MixCore {
                     twice.take_out(own, &context, &mut residual[range]);
                 debug_assert!(taken.is_ok(), "a peer reads its own bytes: {taken:?}");
             }
-            self.contributions.residual = residual;
+            core.contributions.residual = residual;
         }
-        self.contributions.forget(fragment);
-        if let Some(common) = &mut self.contributions.common {
+        core.contributions.forget(fragment);
+        if let Some(common) = &mut core.contributions.common {
             common.set_shards(fragment, &kept);
         }
         Ok(())

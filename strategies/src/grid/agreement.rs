@@ -6,7 +6,6 @@ use super::methods::{self, LIARS};
 use super::strategy::GroupChoice;
 use super::tables::{Agreement, Liars};
 use super::validate::{absent, range};
-use crate::names::hint;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{AgreementPlan, ExchangeKind};
 
@@ -33,11 +32,7 @@ fn liars(exchange: ExchangeKind, table: &Agreement) -> Result<Option<u16>, Strat
     match &table.liars {
         None => Ok(None),
         Some(Liars::Name(name)) if name == MAX => Ok(Some(u16::MAX)),
-        Some(Liars::Name(name)) => Err(StrategyError::UnknownValue {
-            key: KEY.to_owned(),
-            found: name.clone(),
-            hint: hint(name, &[MAX]),
-        }),
+        Some(Liars::Name(name)) => Err(StrategyError::unknown(KEY, name, &[MAX])),
         Some(Liars::Count(liars)) => {
             let most = (GROUP_MEMBERS_MAX as i64 - 1) / 3;
             let ok = (0..=most).contains(liars);

@@ -84,11 +84,12 @@ fn local(table: &Table, sent: Option<Contribution>) -> Result<Vec<String>, Strat
         "leave it out, or use contribution = \"delta\"",
     )?;
     if patterns.len() > PATTERNS_MAX {
-        return Err(StrategyError::Range {
-            key: KEY.to_owned(),
-            found: format!("a list of {} patterns", patterns.len()),
-            needed: "a list of at most 64 patterns".to_owned(),
-        });
+        let found = format!("a list of {} patterns", patterns.len());
+        return Err(StrategyError::range(
+            KEY,
+            found,
+            "a list of at most 64 patterns",
+        ));
     }
     Ok(patterns)
 }

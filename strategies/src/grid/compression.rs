@@ -8,7 +8,6 @@ use super::tables::Compression as Table;
 use super::validate::{choose, refuse_foreign};
 use super::{Strategy, StrategyError, methods};
 use crate::compress::{self, CodecKind, by_tag, may_replace};
-use crate::names::hint;
 use murmurate_protocol::limits::RUNGS_MAX;
 use murmurate_protocol::{ExchangeFacts, Ladder, Layers, Pace, Rung, StepBudget};
 
@@ -82,10 +81,8 @@ fn choice(codec: &CodecKind, table: &Table) -> Result<Choice, StrategyError> {
 /// Those of the usual codecs that send less than the configured one.
 fn usual(codec: &CodecKind) -> Result<Vec<CodecKind>, StrategyError> {
     if takes_density(codec) {
-        return Err(StrategyError::Missing {
-            key: FROM.to_owned(),
-            needed: "give densities below that of the codec, the largest first",
-        });
+        let needed = "give densities below that of the codec, the largest first";
+        return Err(StrategyError::missing(FROM, needed));
     }
     let all = compress::HALVES.iter().map(|spec| CodecKind::of(spec, &[]));
     let all = all.collect::<Result<Vec<_>, _>>()?;
@@ -93,10 +90,8 @@ fn usual(codec: &CodecKind) -> Result<Vec<CodecKind>, StrategyError> {
         |kind: &CodecKind| sends_less(codec, kind) && may_replace(codec, kind.spec()).is_ok();
     let codecs: Vec<_> = all.into_iter().filter(less).collect();
     if codecs.is_empty() {
-        Err(StrategyError::Missing {
-            key: FROM.to_owned(),
-            needed: "give codecs that send less than the configured one",
-        })
+        let needed = "give codecs that send less than the configured one";
+        Err(StrategyError::missing(FROM, needed))
     } else {
         Ok(codecs)
     }
@@ -110,13 +105,14 @@ fn listed(codec: &CodecKind, list: &[toml::Value]) -> Result<Vec<CodecKind>, Str
         let before = codecs.last().unwrap_or(codec);
         match kind.filter(|kind| sends_less(before, kind)) {
             Some(kind) => codecs.push(kind),
-            None => return Err(out_of_range(value)),
+            None => return Err(StrategyError::range(FROM, value, FROM_RANGE)),
         }
     }
     if (1..RUNGS_MAX).contains(&codecs.len()) {
         Ok(codecs)
     } else {
-        Err(out_of_range(&list.to_vec().into()))
+        let list = toml::Value::from(list.to_vec());
+        Err(StrategyError::range(FROM, list, FROM_RANGE))
     }
 }
 
@@ -125,11 +121,7 @@ fn one(codec: &CodecKind, value: &toml::Value) -> Result<Option<CodecKind>, Stra
     if let toml::Value::String(name) = value {
         let known = super::entry::names(&CODECS);
         if !known.contains(&name.as_str()) {
-            return Err(StrategyError::UnknownValue {
-                key: FROM.to_owned(),
-                found: name.clone(),
-                hint: hint(name, &known),
-            });
+            return Err(StrategyError::unknown(FROM, name, &known));
         }
         let found = CodecKind::new(name, &[]).ok();
         return Ok(found.filter(|kind| may_replace(codec, kind.spec()).is_ok()));
@@ -137,14 +129,6 @@ fn one(codec: &CodecKind, value: &toml::Value) -> Result<Option<CodecKind>, Stra
     let density = value.as_float().filter(|d| 0.0 < *d && *d < 1.0);
     let density = density.filter(|_| takes_density(codec));
     Ok(density.map(|density| codec.with(DENSITY, density)))
-}
-
-fn out_of_range(value: &toml::Value) -> StrategyError {
-    StrategyError::Range {
-        key: FROM.to_owned(),
-        found: value.to_string(),
-        needed: FROM_RANGE.to_owned(),
-    }
 }
 
 /// Set where the configuration names the share of values that it keeps.
@@ -160,7 +144,7 @@ fn sends_less(than: &CodecKind, kind: &CodecKind) -> bool {
 /// Refuses a choice where the members of a round cannot agree on one.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     const FIXED: &str = "leave it out: all rounds then have the configured codec";
-    if strategy.choice().is_none() {
+    if strategy.compression.choice.is_none() {
         return Ok(());
     }
     refuse(
@@ -196,7 +180,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         "members say one number with their contributions, and with this pace it is their loss",
         "use pace = \"decay\" or \"measured\", or leave it out",
     )?;
-    let overlap = strategy.overlap();
+    let overlap = &strategy.overlap;
     refuse(
         overlap.plan.late_steps > 0 || overlap.plan.layers != Layers::Together,
         KEY,
@@ -231,7 +215,7 @@ impl Choice {
 impl Strategy {
     /// The codecs from which the members of a round choose, as a plan says it.
     pub(super) fn ladder(&self) -> Option<Ladder> {
-        let choice = self.choice()?;
+        let choice = self.compression.choice.as_ref()?;
         let (exchange, own) = (self.exchange(), self.codec_kind());
         let bound = methods::of(exchange).costs.aggregate;
         let rung = |kind: &CodecKind| {

@@ -71,11 +71,7 @@ impl Key {
         if holds(value) {
             return Ok(value);
         }
-        Err(StrategyError::Range {
-            key: self.name.to_owned(),
-            found: value.to_string(),
-            needed: self.range.to_owned(),
-        })
+        Err(StrategyError::range(self.name, value, self.range))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Errors of a configuration that is no strategy: one line each, with the key and what to do.
 
 use crate::KeptBackError;
+use crate::names::hint;
 use crate::parameter::ParameterError;
 use murmurate_protocol::PlanError;
 
@@ -123,6 +124,32 @@ pub enum StrategyError {
     /// The plan cannot be.
     #[error(transparent)]
     Plan(#[from] PlanError),
+}
+
+impl StrategyError {
+    /// A value out of its range.
+    pub(super) fn range(key: &str, found: impl ToString, needed: &str) -> Self {
+        Self::Range {
+            key: key.to_owned(),
+            found: found.to_string(),
+            needed: needed.to_owned(),
+        }
+    }
+
+    /// A name that is none of these.
+    pub(super) fn unknown(key: &str, found: &str, known: &[&str]) -> Self {
+        Self::UnknownValue {
+            key: key.to_owned(),
+            found: found.to_owned(),
+            hint: hint(found, known),
+        }
+    }
+
+    /// A key that is not given, and what to give.
+    pub(super) fn missing(key: &str, needed: &'static str) -> Self {
+        let key = key.to_owned();
+        Self::Missing { key, needed }
+    }
 }
 
 /// The remedy for what signed statements do not cover, or another one.

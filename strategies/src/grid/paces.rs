@@ -254,8 +254,8 @@ pub(super) fn write(pace: Pace, table: &mut Table) {
     for spec in PACES {
         if let Some(values) = (spec.write)(pace) {
             let keys = spec.entry.parameters.iter().zip(values);
-            let keys = keys.map(|(key, value)| (key.name.to_owned(), key.range.to_toml(value)));
             table.pace = Some(spec.entry.name.to_owned());
+            let keys = keys.map(|(key, value)| key.entry(value));
             table.parameters.extend(keys);
         }
     }

@@ -55,11 +55,15 @@ pub(super) fn no_decay(table: &Inner, kind: &InnerKind) -> Result<Vec<String>, S
         return Err(does_not_apply("inner", "no_decay", kind.name()));
     }
     if patterns.len() > PATTERNS_MAX {
-        return Err(StrategyError::Range {
-            key: "inner.no_decay".to_owned(),
-            found: format!("a list of {} patterns", patterns.len()),
-            needed: "a list of at most 64 patterns".to_owned(),
-        });
+        let (found, key) = (
+            format!("a list of {} patterns", patterns.len()),
+            "inner.no_decay",
+        );
+        return Err(StrategyError::range(
+            key,
+            found,
+            "a list of at most 64 patterns",
+        ));
     }
     Ok(patterns)
 }
@@ -68,7 +72,7 @@ pub(super) fn no_decay(table: &Inner, kind: &InnerKind) -> Result<Vec<String>, S
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     let needs = strategy.correction_kind().needs();
     let divides = matches!(needs, Needs::Mean | Needs::Mixing);
-    if divides && !strategy.rate_schedule().is_constant() {
+    if divides && !strategy.inner.rate.is_constant() {
         return super::error::refused(
             KEY,
             "this `inner.correction` divides by the learning rate and needs a constant one",

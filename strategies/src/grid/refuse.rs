@@ -80,7 +80,7 @@ fn private(strategy: &Strategy) -> Result<(), StrategyError> {
         "use another synchronization.pace, or rule = \"weighted-mean\"",
     )?;
     refuse(
-        strategy.synchronization().pace.is_agreed() || strategy.choice().is_some(),
+        strategy.synchronization().pace.is_agreed() || strategy.compression.choice.is_some(),
         RULE,
         "members would tell each other their losses or waits, which depend on their data and have no noise",
         "use another synchronization.pace, and leave compression.choose out",
@@ -126,7 +126,7 @@ fn masked(strategy: &Strategy) -> Result<(), StrategyError> {
         "set it to false",
     )?;
     refuse(
-        strategy.choice().is_some(),
+        strategy.compression.choice.is_some(),
         "compression.choose",
         "contributions are masked and not encoded, so a codec changes half of what is sent",
         "leave it out",

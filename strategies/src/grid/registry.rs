@@ -7,6 +7,7 @@ use super::entry::{key, required};
 pub use super::overlap::{CUTS, DENSITIES, LAYERS};
 use super::{methods, paces, presets};
 use crate::parameter::{Parameter, Range};
+use crate::topology::ISLAND;
 use crate::{aggregate, compress, correct, inner, outer, topology};
 
 /// The entries of a list of methods.
@@ -60,14 +61,6 @@ pub const INNERS: [Entry; inner::INNERS.len()] = entries!(inner::INNERS);
 
 /// Values of `inner.correction`; the others are in [`LATER`](super::LATER).
 pub const CORRECTIONS: [Entry; correct::CORRECTIONS.len()] = entries!(correct::CORRECTIONS);
-
-/// The key of a schedule with islands.
-pub(super) const GROUP: Parameter = Parameter {
-    name: "group",
-    range: Range::Whole(2, 64),
-    default: Some(4.0),
-    about: "peers of an island",
-};
 
 /// Where the islands of a schedule come from.
 pub(super) const ISLANDS: Parameter = Parameter {
@@ -134,7 +127,7 @@ pub const SCHEDULES: [Entry; 9] = [
         "m (2 (L-1)/L + g-1) at a leader, of it 2 m (L-1)/L between islands, 2 L hops, L = ceil(n/g), g the group",
         "Jia et al., arXiv 1807.11205",
     )
-    .taking(&[GROUP, ISLANDS]),
+    .taking(&[ISLAND, ISLANDS]),
     Entry::new(
         "recursive-doubling",
         "pairs at doubling distances swap whole sums",

@@ -1,10 +1,11 @@
 //! Schedules of an all-reduce: from the written table to the plan, and back.
 
 use super::StrategyError;
-use super::registry::{GROUP, ISLANDS, LINK_LATENCY, LINK_ROUNDS, LINKS, SCHEDULES};
+use super::registry::{ISLANDS, LINK_LATENCY, LINK_ROUNDS, LINKS, SCHEDULES};
 use super::tables::Architecture;
 use super::validate::{absent, choose, refuse_foreign};
 use crate::parameter::{self, Parameters};
+use crate::topology::ISLAND;
 use murmurate_protocol::{LinkCodes, LinkPlan, LinkTable, Schedule};
 
 const KEY: &str = "architecture.schedule";
@@ -79,16 +80,9 @@ fn measured(
 
 fn links(value: &Option<toml::Value>) -> Result<LinkTable, StrategyError> {
     let Some(value) = value else {
-        return Err(StrategyError::Missing {
-            key: LINKS.name.to_owned(),
-            needed: LINKS.range,
-        });
+        return Err(StrategyError::missing(LINKS.name, LINKS.range));
     };
-    let range = |found: String| StrategyError::Range {
-        key: LINKS.name.to_owned(),
-        found,
-        needed: LINKS.range.to_owned(),
-    };
+    let range = |found: String| StrategyError::range(LINKS.name, found, LINKS.range);
     let rows: Result<Vec<Vec<u32>>, _> = value.clone().try_into();
     let rows = rows.map_err(|_| range(value.to_string()))?;
     LinkTable::new(rows).map_err(|error| range(format!("no such table ({error})")))
@@ -100,11 +94,9 @@ impl Architecture {
         let name = links.map_or(schedule.name(), |_| "synthesized");
         self.schedule = Some(name.to_owned());
         if let Schedule::Hierarchical { island } | Schedule::Sites { island } = schedule {
-            let group = toml::Value::Integer(i64::from(island));
-            self.parameters.insert(GROUP.name.to_owned(), group);
             let sites = f64::from(u8::from(schedule.goes_by_sites()));
-            let by = ISLANDS.range.to_toml(sites);
-            self.parameters.insert(ISLANDS.name.to_owned(), by);
+            let islands = [ISLAND.entry(island.into()), ISLANDS.entry(sites)];
+            self.parameters.extend(islands);
         }
         let plan = schedule.link_plan();
         if links.is_some() || plan.is_some() {
@@ -114,8 +106,7 @@ impl Architecture {
             });
             for (index, key) in [LINK_ROUNDS, LINK_LATENCY].into_iter().enumerate() {
                 let value = own.map_or(key.default.unwrap_or_default(), |own| own[index]);
-                let written = key.range.to_toml(value);
-                self.parameters.insert(key.name.to_owned(), written);
+                self.parameters.extend([key.entry(value)]);
             }
         }
         self.link_mbit = links.map(|links| {

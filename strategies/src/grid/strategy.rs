@@ -40,9 +40,10 @@ const COMMON_MEMBERS: u64 = 128;
 pub struct Strategy {
     name: String,
     rounds: Rounds,
-    architecture: Architecture,
-    compression: Compression,
-    overlap: overlap::Overlap,
+    pub(super) architecture: Architecture,
+    pub(super) compression: Compression,
+    /// When fragments are exchanged, and which.
+    pub(super) overlap: overlap::Overlap,
     outer: OuterKind,
     aggregation: AggregationKind,
     pub(super) groups: GroupChoice,
@@ -67,6 +68,7 @@ pub(super) struct Architecture {
     pub(super) links: Option<LinkTable>,
     pub(super) contribution: Contribution,
     pub(super) topology: Option<TopologyKind>,
+    /// How far neighbours with replicas move towards each other.
     pub(super) rate: Option<f64>,
     /// Patterns of names of tensors that do not travel.
     pub(super) local: Vec<String>,
@@ -116,15 +118,6 @@ impl Strategy {
         &self.name
     }
 
-    /// How far neighbours with replicas move towards each other.
-    pub(super) const fn rate(&self) -> Option<f64> {
-        self.architecture.rate
-    }
-
-    pub(super) const fn parts(&self) -> u16 {
-        self.architecture.parts
-    }
-
     /// Who exchanges with whom.
     pub const fn exchange(&self) -> ExchangeKind {
         self.architecture.kind
@@ -140,10 +133,6 @@ impl Strategy {
         self.architecture.schedule
     }
 
-    pub(super) const fn links(&self) -> Option<&LinkTable> {
-        self.architecture.links.as_ref()
-    }
-
     /// What a contribution is.
     pub const fn contribution(&self) -> Contribution {
         self.architecture.contribution
@@ -154,13 +143,10 @@ impl Strategy {
         self.compression.error_feedback
     }
 
-    pub(super) const fn choice(&self) -> Option<&Choice> {
-        self.compression.choice.as_ref()
-    }
-
     /// The codecs behind the configured one from which the members of a round choose; none where they do not.
     pub fn choices(&self) -> &[CodecKind] {
-        self.choice().map_or(&[], |choice| &choice.codecs)
+        let choice = self.compression.choice.as_ref();
+        choice.map_or(&[], |choice| &choice.codecs)
     }
 
     /// The codec of contributions, as data.
@@ -274,16 +260,6 @@ impl Strategy {
         self.deadlines
     }
 
-    /// When fragments are exchanged, and which.
-    pub(super) const fn overlap(&self) -> &overlap::Overlap {
-        &self.overlap
-    }
-
-    /// The schedule of the inner learning rate.
-    pub const fn rate_schedule(&self) -> &RateSchedule {
-        &self.inner.rate
-    }
-
     /// Patterns of the names of tensors without weight decay.
     pub fn no_decay(&self) -> &[String] {
         &self.inner.no_decay
@@ -336,11 +312,6 @@ impl Strategy {
             [] => Ok(trainer),
             local => Ok(Box::new(KeptBack::new(trainer, local, self.no_decay())?)),
         }
-    }
-
-    /// Set where the configuration cuts the parameters into fragments.
-    pub(super) fn is_cut(&self) -> bool {
-        self.overlap.is_cut()
     }
 
     /// What the trainer makes of a result that comes while it trains.

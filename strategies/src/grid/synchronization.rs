@@ -6,7 +6,6 @@ use super::tables::{Synchronization as Table, Tables};
 use super::validate::absent;
 use super::{Strategy, StrategyError, methods, paces};
 use crate::correct::{Companion, Needs};
-use crate::names::hint;
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{
@@ -52,13 +51,7 @@ fn quorum(exchange: ExchangeKind, table: &Table) -> Result<Quorum, StrategyError
             absent(&table.grace_ms, GRACE_MS.name, "adaptive")?;
             Grace::Adaptive
         }
-        other => {
-            return Err(StrategyError::UnknownValue {
-                key: GRACE.name.to_owned(),
-                found: other.to_owned(),
-                hint: hint(other, &GRACES),
-            });
-        }
+        other => return Err(StrategyError::unknown(GRACE.name, other, &GRACES)),
     };
     Ok(Quorum {
         enough: enough as u16,

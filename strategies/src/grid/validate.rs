@@ -40,12 +40,7 @@ pub(super) fn choose_of<'a>(
         return Ok(found);
     }
     later::check(key, found)?;
-    let (key, hint) = (key.to_owned(), hint(found, known));
-    Err(StrategyError::UnknownValue {
-        key,
-        found: found.to_owned(),
-        hint,
-    })
+    Err(StrategyError::unknown(key, found, known))
 }
 
 pub(super) fn range(
@@ -57,11 +52,7 @@ pub(super) fn range(
     if ok {
         return Ok(());
     }
-    Err(StrategyError::Range {
-        key: key.to_owned(),
-        found: found.to_string(),
-        needed: needed.to_owned(),
-    })
+    Err(StrategyError::range(key, found, needed))
 }
 
 /// The method that a table names, with the values of its keys. Refuses keys of other methods of the list.
@@ -117,11 +108,7 @@ fn numbers(range: &Range, key: String, value: &toml::Value) -> Result<Vec<f64>, 
     };
     match numbers.iter().find(|number| !range.contains(**number)) {
         None => Ok(numbers),
-        Some(number) => Err(StrategyError::Range {
-            key,
-            found: number.to_string(),
-            needed: range.to_string(),
-        }),
+        Some(number) => Err(StrategyError::range(&key, number, &range.to_string())),
     }
 }
 
@@ -197,22 +184,18 @@ pub(super) fn does_not_apply(table: &str, key: &str, method: &str) -> StrategyEr
 }
 
 pub(super) fn budget(table: &Synchronization) -> Result<StepBudget, StrategyError> {
-    let seconds = "synchronization.round_time";
+    let (steps, seconds) = ("synchronization.inner_steps", "synchronization.round_time");
     match (table.inner_steps, table.round_time) {
         (Some(_), Some(_)) => Err(StrategyError::Refused {
             key: seconds,
             reason: "a round is bounded by inner steps or by time, not by both",
             remedy: "remove it or `synchronization.inner_steps`",
         }),
-        (None, None) => Err(StrategyError::Missing {
-            key: "synchronization.inner_steps".to_owned(),
-            needed: "give it, or `synchronization.round_time` in seconds",
-        }),
-        (Some(0), None) => Err(StrategyError::Range {
-            key: "synchronization.inner_steps".to_owned(),
-            found: "0".to_owned(),
-            needed: "at least 1".to_owned(),
-        }),
+        (None, None) => {
+            let needed = "give it, or `synchronization.round_time` in seconds";
+            Err(StrategyError::missing(steps, needed))
+        }
+        (Some(0), None) => Err(StrategyError::range(steps, 0, "at least 1")),
         (Some(count), None) => Ok(StepBudget::Steps(count)),
         (None, Some(time)) => {
             let ok = (1e-3..=ROUND_SECONDS_MAX).contains(&time);

@@ -1,8 +1,8 @@
 //! Inner optimizers on flat slices: used by trainers within a round, and by the Executor for
-//! methods that exchange gradients. Each is one file with one `SPEC`, and a line in [`INNERS`].
+//! methods that exchange gradients. Each has an entry beside its code, and a line in
+//! [`INNERS`].
 
-mod adam_w;
-mod frozen_adam;
+mod adam;
 mod kind;
 mod lamb;
 mod muon;
@@ -10,7 +10,6 @@ mod optimizer;
 mod rate;
 mod rule;
 mod sgd;
-mod signum;
 
 pub use kind::{InnerKind, InnerSpec, Sends};
 pub use muon::orthogonal;
@@ -25,13 +24,13 @@ use kind::LR;
 
 /// All inner optimizers. Random scenarios are drawn from the list: a new one goes to its end.
 pub static INNERS: &[&InnerSpec] = &[
-    &adam_w::SPEC,
+    &adam::ADAM_W,
     &lamb::SPEC,
     &muon::SPEC,
-    &frozen_adam::ONE_BIT,
+    &adam::ONE_BIT,
     &sgd::SPEC,
-    &signum::SPEC,
-    &frozen_adam::ZERO_ONE,
+    &sgd::SIGNUM,
+    &adam::ZERO_ONE,
 ];
 
 impl Spec for InnerSpec {
@@ -60,7 +59,7 @@ impl InnerKind {
     /// # Panics
     /// If the rate is not above zero.
     pub fn adam_w(lr: f64) -> Self {
-        Self::of(&adam_w::SPEC, &[(LR, lr)]).expect("the rate is above zero")
+        Self::of(&adam::ADAM_W, &[(LR, lr)]).expect("the rate is above zero")
     }
 
     /// Set where a step is the learning rate times the gradient.

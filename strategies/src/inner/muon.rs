@@ -2,11 +2,10 @@
 
 use super::InnerOptimizer;
 use super::kind::{InnerSpec, decay, lr, momentum};
-use super::optimizer::{Kept, Matrix, Method, bias, matrices, whole};
+use super::optimizer::{Matrix, Method, Piece, bias, matrices, whole};
 use crate::aggregate::norm;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2};
-use std::ops::Range;
 
 pub(super) const SPEC: InnerSpec = InnerSpec {
     name: "muon",
@@ -147,13 +146,13 @@ pub fn orthogonal(u: &[f32], rows: usize, columns: usize) -> Vec<f32> {
 }
 
 impl Method for Muon {
-    fn step(&mut self, kept: &mut Kept, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        let rates = kept.rates(self.lr, self.weight_decay);
-        let biases = [self.momentum, BETA_2].map(|beta| bias(beta, kept.step()));
-        let (first, second) = kept.halves();
-        for tensor in whole(&self.tensors, &range) {
-            let piece = tensor.range.start - range.start..tensor.range.end - range.start;
-            let (x, g) = (&mut params[piece.clone()], &gradient[piece]);
+    fn step(&mut self, of: Piece<'_>) {
+        let rates = of.kept.rates(self.lr, self.weight_decay);
+        let biases = [self.momentum, BETA_2].map(|beta| bias(beta, of.kept.step()));
+        let (first, second) = of.kept.halves();
+        for tensor in whole(&self.tensors, &of.range) {
+            let piece = tensor.range.start - of.range.start..tensor.range.end - of.range.start;
+            let (x, g) = (&mut of.params[piece.clone()], &of.gradient[piece]);
             let m = &mut first[tensor.range.clone()];
             if tensor.rows > 1 {
                 self.turn(tensor, rates, x, g, m);

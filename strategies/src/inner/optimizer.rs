@@ -6,10 +6,18 @@ use crate::Layout;
 use crate::state::{StateError, StateSink, StateSource};
 use std::ops::Range;
 
-/// The arithmetic of an inner optimizer.
+/// A piece of the parameters that decays as a whole or not at all (`kept.decays`), and its gradient.
+pub(super) struct Piece<'a> {
+    pub(super) kept: &'a mut Kept,
+    pub(super) range: Range<usize>,
+    pub(super) params: &'a mut [f32],
+    pub(super) gradient: &'a [f32],
+}
+
+/// The arithmetic of an inner optimizer. A closure is a step of gradients.
 pub(super) trait Method: Send {
-    /// Applies the gradient of a piece that decays as a whole or not at all (`kept.decays`).
-    fn step(&mut self, kept: &mut Kept, range: Range<usize>, params: &mut [f32], gradient: &[f32]);
+    /// Applies the gradient of a piece.
+    fn step(&mut self, of: Piece<'_>);
 
     /// As [`InnerOptimizer::outgoing`].
     fn outgoing(&self, _kept: &Kept, _range: Range<usize>, _gradient: &mut [f32]) {}
@@ -17,6 +25,12 @@ pub(super) trait Method: Send {
     /// As [`InnerOptimizer::takes_momenta`].
     fn takes_momenta(&self) -> bool {
         false
+    }
+}
+
+impl<F: FnMut(Piece<'_>) + Send> Method for F {
+    fn step(&mut self, of: Piece<'_>) {
+        self(of);
     }
 }
 
@@ -69,7 +83,12 @@ impl InnerOptimizer {
         for (part, decays) in kept.rule.parts(&range) {
             kept.decays = decays;
             let of = part.start - start..part.end - start;
-            method.step(kept, part, &mut params[of.clone()], &gradient[of]);
+            method.step(Piece {
+                kept,
+                range: part,
+                params: &mut params[of.clone()],
+                gradient: &gradient[of],
+            });
         }
     }
 

@@ -19,7 +19,7 @@ pub use rank::{RANKS_MAX, Rank};
 
 use crate::state::{StateError, StateSink, StateSource};
 use crate::{
-    DataReport, Layout, NamedScores, Proceed, StepControl, TrainError, TrainReport, Trainer,
+    DataReport, Layout, NamedScores, Proceed, StepControl, TrainError, TrainReport, Trainer, Visit,
 };
 use control::{OfRank, Shared};
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
@@ -284,10 +284,7 @@ impl Trainer for Island {
         self.ranks.iter().map(|rank| rank.batch()).sum()
     }
 
-    fn gradients(
-        &mut self,
-        on_ready: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError> {
+    fn gradients(&mut self, on_ready: Visit<'_>) -> Result<TrainReport, TrainError> {
         let reports = loop {
             if let Some(reports) = self.backward()? {
                 break reports;
@@ -313,7 +310,7 @@ impl Trainer for Island {
         self.ranks.iter().all(|rank| rank.is_at_hand())
     }
 
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+    fn visit(&mut self, range: Range<usize>, f: Visit<'_>) {
         let (first, others) = self.ranks.split_at_mut(1);
         first[0].visit(range, &mut |offset, piece| {
             f(offset, piece);

@@ -83,10 +83,7 @@ impl Trainer for Odd {
         self.samples
     }
 
-    fn gradients(
-        &mut self,
-        on_ready: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError> {
+    fn gradients(&mut self, on_ready: Visit<'_>) -> Result<TrainReport, TrainError> {
         if self.away > 0 {
             self.away -= 1;
             return Err(TrainError::Away);
@@ -103,7 +100,7 @@ impl Trainer for Odd {
         })
     }
 
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+    fn visit(&mut self, range: Range<usize>, f: Visit<'_>) {
         self.inner.visit(range, f);
     }
 

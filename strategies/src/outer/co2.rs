@@ -1,43 +1,8 @@
 //! Outer optimizer `co2`: slow momentum for deltas that are a round late, with a penalty for
 //! staleness and a clip.
 
-use super::kind::{Method, Nature, OuterSpec, lr, momentum};
+use super::kind::{Fragment, Nature, OuterSpec, lr, momentum};
 use crate::parameter::{Parameter, Range as Values};
-use std::ops::Range;
-
-pub(super) const SPEC: OuterSpec = OuterSpec {
-    name: "co2",
-    summary: "heavy-ball momentum for late deltas, with a penalty of the staleness gap and a clip",
-    equation: "u' = clip(mu u - D / (1 + penalty lr ||u|| / ||D||)), a' = a - lr u'",
-    source: "Sun et al., ICLR 2024",
-    parameters: &[lr(1.0), momentum(0.5), PENALTY, CLIP],
-    nature: Nature::Agreed,
-    unfit: |_| None,
-    state_multiple: 1,
-    build: |kind| {
-        let [lr, momentum, bound] = ["lr", "momentum", "clip"].map(|key| kind.single(key));
-        Box::new(Co2 {
-            lr,
-            momentum,
-            strength: kind.number("penalty"),
-            bound,
-        })
-    },
-};
-
-const PENALTY: Parameter = Parameter::new(
-    "penalty",
-    Values::NotNegative,
-    1.0,
-    "strength of the penalty on a late delta, by how far the anchor has moved since",
-);
-
-const CLIP: Parameter = Parameter::new(
-    "clip",
-    Values::Above,
-    1.0,
-    "the largest momentum of a value",
-);
 
 /// Slow momentum in which a late delta counts less if the anchor has moved far since.
 ///
@@ -59,39 +24,51 @@ const CLIP: Parameter = Parameter::new(
 /// and a clip of the momentum, value by value as in the authors' code (the norms of Lambda are not
 /// verified; their code has a constant). Special cases: strength 0 with a bound beyond all values
 /// is `slow-mo`; a delta of zeros is not divided.
-struct Co2 {
-    lr: f32,
-    momentum: f32,
-    strength: f64,
-    bound: f32,
-}
+pub(super) const SPEC: OuterSpec = OuterSpec {
+    name: "co2",
+    summary: "heavy-ball momentum for late deltas, with a penalty of the staleness gap and a clip",
+    equation: "u' = clip(mu u - D / (1 + penalty lr ||u|| / ||D||)), a' = a - lr u'",
+    source: "Sun et al., ICLR 2024",
+    parameters: &[lr(1.0), momentum(0.5), PENALTY, CLIP],
+    nature: Nature::Agreed,
+    unfit: |_| None,
+    state_multiple: 1,
+    build: |kind| {
+        let [lr, momentum, bound] = ["lr", "momentum", "clip"].map(|key| kind.single(key));
+        let strength = kind.number("penalty");
+        Box::new(move |of: Fragment<'_>| {
+            let velocity = &mut of.state[of.range];
+            let length = norm(of.delta);
+            let gap = if length > 0.0 {
+                f64::from(lr) * norm(velocity) / length
+            } else {
+                0.0
+            };
+            let share = (1.0 / (1.0 + strength * gap)) as f32;
+            for ((a, d), u) in of.anchor.iter_mut().zip(of.delta).zip(velocity) {
+                *u = (momentum * *u - share * *d).clamp(-bound, bound);
+                *a -= lr * *u;
+            }
+        })
+    },
+};
+
+const PENALTY: Parameter = Parameter::new(
+    "penalty",
+    Values::NotNegative,
+    1.0,
+    "strength of the penalty on a late delta, by how far the anchor has moved since",
+);
+
+const CLIP: Parameter = Parameter::new(
+    "clip",
+    Values::Above,
+    1.0,
+    "the largest momentum of a value",
+);
 
 /// Its length.
 fn norm(values: &[f32]) -> f64 {
     let squares = values.iter().map(|v| f64::from(*v) * f64::from(*v));
     squares.sum::<f64>().sqrt()
-}
-
-impl Method for Co2 {
-    fn apply(
-        &mut self,
-        state: &mut [f32],
-        range: Range<usize>,
-        anchor: &mut [f32],
-        delta: &mut [f32],
-    ) {
-        let (lr, momentum, bound) = (self.lr, self.momentum, self.bound);
-        let velocity = &mut state[range];
-        let length = norm(delta);
-        let gap = if length > 0.0 {
-            f64::from(lr) * norm(velocity) / length
-        } else {
-            0.0
-        };
-        let share = (1.0 / (1.0 + self.strength * gap)) as f32;
-        for ((a, d), u) in anchor.iter_mut().zip(delta).zip(velocity) {
-            *u = (momentum * *u - share * *d).clamp(-bound, bound);
-            *a -= lr * *u;
-        }
-    }
 }

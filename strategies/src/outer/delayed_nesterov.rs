@@ -1,10 +1,9 @@
 //! Outer optimizer `delayed-nesterov`: Nesterov momentum for deltas that arrive at a center one by
 //! one.
 
-use super::kind::{Method, Nature, OuterSpec, lr, momentum};
+use super::kind::{Fragment, Method, Nature, OuterSpec, lr, momentum};
 use crate::parameter::{Number, Parameter, Range as Values};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 pub(super) const SPEC: OuterSpec = OuterSpec {
     name: "delayed-nesterov",
@@ -70,14 +69,8 @@ struct DelayedNesterov {
 }
 
 impl Method for DelayedNesterov {
-    fn apply(
-        &mut self,
-        state: &mut [f32],
-        range: Range<usize>,
-        anchor: &mut [f32],
-        delta: &mut [f32],
-    ) {
-        let arrivals = self.arrivals.entry(range.start).or_default();
+    fn apply(&mut self, of: Fragment<'_>) {
+        let arrivals = self.arrivals.entry(of.range.start).or_default();
         *arrivals += 1;
         let share = 1.0 / self.every as f32;
         let turn = arrivals.is_multiple_of(u64::from(self.every));
@@ -86,9 +79,10 @@ impl Method for DelayedNesterov {
         } else {
             self.spread
         } * self.momentum;
-        let (velocity, buffer) = state.split_at_mut(state.len() / 2);
-        let state = velocity[range.clone()].iter_mut().zip(&mut buffer[range]);
-        for ((x, d), (m, b)) in anchor.iter_mut().zip(delta).zip(state) {
+        let (velocity, buffer) = of.state.split_at_mut(of.state.len() / 2);
+        let velocity = velocity[of.range.clone()].iter_mut();
+        let state = velocity.zip(&mut buffer[of.range]);
+        for ((x, d), (m, b)) in of.anchor.iter_mut().zip(of.delta).zip(state) {
             *b -= *d;
             if turn {
                 *m = self.momentum * *m + share * *b;

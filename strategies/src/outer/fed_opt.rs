@@ -1,9 +1,8 @@
 //! Outer optimizers `fed-adagrad`, `fed-adam` and `fed-yogi`: an adaptive step of the anchor along
 //! the aggregated delta.
 
-use super::kind::{Method, Nature, OuterKind, OuterSpec, lr, momentum};
+use super::kind::{Fragment, Method, Nature, OuterKind, OuterSpec, lr, momentum};
 use crate::parameter::{Parameter, Range as Values};
-use std::ops::Range;
 
 pub(super) const ADAGRAD: OuterSpec = OuterSpec {
     name: "fed-adagrad",
@@ -95,20 +94,13 @@ struct FedOpt {
 
 impl FedOpt {
     /// One fragment, with the second moment's rule known to the compiler.
-    fn step(
-        &self,
-        state: &mut [f32],
-        range: Range<usize>,
-        anchor: &mut [f32],
-        delta: &[f32],
-        second: impl Fn(f32, f32) -> f32,
-    ) {
+    fn step(&self, of: Fragment<'_>, second: impl Fn(f32, f32) -> f32) {
         let (lr, beta, tau) = (self.lr, self.betas[0], self.tau);
-        let (first, second_moments) = state.split_at_mut(state.len() / 2);
-        let moments = first[range.clone()]
+        let (first, second_moments) = of.state.split_at_mut(of.state.len() / 2);
+        let moments = first[of.range.clone()]
             .iter_mut()
-            .zip(&mut second_moments[range]);
-        for ((a, d), (m, v)) in anchor.iter_mut().zip(delta).zip(moments) {
+            .zip(&mut second_moments[of.range]);
+        for ((a, d), (m, v)) in of.anchor.iter_mut().zip(&*of.delta).zip(moments) {
             *m = beta * *m + (1.0 - beta) * d;
             *v = second(*v, d * d);
             *a += lr * *m / (v.sqrt() + tau);
@@ -117,26 +109,13 @@ impl FedOpt {
 }
 
 impl Method for FedOpt {
-    fn apply(
-        &mut self,
-        state: &mut [f32],
-        range: Range<usize>,
-        anchor: &mut [f32],
-        delta: &mut [f32],
-    ) {
+    fn apply(&mut self, of: Fragment<'_>) {
         let beta = self.betas[1];
         let sign = |x: f32| f32::from(u8::from(x > 0.0)) - f32::from(u8::from(x < 0.0));
         match self.rule {
-            SecondMoment::Adagrad => self.step(state, range, anchor, delta, |v, s| v + s),
-            SecondMoment::Adam => {
-                self.step(state, range, anchor, delta, |v, s| {
-                    beta * v + (1.0 - beta) * s
-                });
-            }
-            SecondMoment::Yogi => {
-                let second = |v: f32, s| v - (1.0 - beta) * s * sign(v - s);
-                self.step(state, range, anchor, delta, second);
-            }
+            SecondMoment::Adagrad => self.step(of, |v, s| v + s),
+            SecondMoment::Adam => self.step(of, |v, s| beta * v + (1.0 - beta) * s),
+            SecondMoment::Yogi => self.step(of, |v, s| v - (1.0 - beta) * s * sign(v - s)),
         }
     }
 

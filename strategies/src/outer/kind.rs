@@ -7,20 +7,30 @@ use crate::parameter::{Parameter, Range as Values};
 use crate::state::{StateError, StateSink};
 use std::ops::Range;
 
-/// The arithmetic of an outer optimizer, on a state that [`OuterOptimizer`] keeps.
+/// One fragment of a round: its values as in [`OuterOptimizer::apply`].
+pub(super) struct Fragment<'a> {
+    /// All of the state, not only this fragment's part.
+    pub(super) state: &'a mut [f32],
+    pub(super) range: Range<usize>,
+    pub(super) anchor: &'a mut [f32],
+    pub(super) delta: &'a mut [f32],
+}
+
+/// The arithmetic of an outer optimizer, on a state that [`OuterOptimizer`] keeps. A closure is a step whose state
+/// begins with zeros.
 pub(super) trait Method: Send {
-    /// As [`OuterOptimizer::apply`]. `state` is all of it.
-    fn apply(
-        &mut self,
-        state: &mut [f32],
-        range: Range<usize>,
-        anchor: &mut [f32],
-        delta: &mut [f32],
-    );
+    /// As [`OuterOptimizer::apply`].
+    fn apply(&mut self, of: Fragment<'_>);
 
     /// Writes what the state is before the first delta.
     fn reset(&mut self, state: &mut [f32]) {
         state.fill(0.0);
+    }
+}
+
+impl<F: FnMut(Fragment<'_>) + Send> Method for F {
+    fn apply(&mut self, of: Fragment<'_>) {
+        self(of);
     }
 }
 
@@ -40,7 +50,13 @@ impl OuterOptimizer {
     /// If the lengths differ.
     pub fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
         assert!(anchor.len() == range.len() && delta.len() == range.len());
-        self.method.apply(&mut self.state, range, anchor, delta);
+        let state = &mut self.state;
+        self.method.apply(Fragment {
+            state,
+            range,
+            anchor,
+            delta,
+        });
     }
 
     /// The state, [`OuterKind::state_multiple`] runs of the whole parameters' length, back to back.
@@ -130,6 +146,12 @@ pub(super) const STATE: Parameter = Parameter::new(
     "how the momentum is kept; bf16 takes half the memory, checkpoints keep f32",
 );
 
+/// `anchor' = anchor + delta`, with delta the weighted mean of the peers' deltas. No state.
+///
+/// That is the weighted mean of the peers' parameters. Source: McMahan et al.,
+/// "Communication-efficient learning of deep networks from decentralized data" (AISTATS 2017),
+/// algorithm 1 (FedAvg); Stich, "Local SGD converges fast and communicates little" (ICLR 2019),
+/// algorithm 1. Special case of `nesterov` with momentum 0 and learning rate 1.
 pub(super) const AVERAGE: OuterSpec = OuterSpec {
     name: "average",
     summary: "the anchor becomes the mean",
@@ -139,24 +161,14 @@ pub(super) const AVERAGE: OuterSpec = OuterSpec {
     nature: Nature::Average,
     unfit: |_| None,
     state_multiple: 0,
-    build: |_| Box::new(Average),
+    build: |_| {
+        Box::new(|of: Fragment<'_>| {
+            for (a, d) in of.anchor.iter_mut().zip(of.delta) {
+                *a += *d;
+            }
+        })
+    },
 };
-
-/// `anchor' = anchor + delta`, with delta the weighted mean of the peers' deltas. No state.
-///
-/// That is the weighted mean of the peers' parameters. Source: McMahan et al.,
-/// "Communication-efficient learning of deep networks from decentralized data" (AISTATS 2017),
-/// algorithm 1 (FedAvg); Stich, "Local SGD converges fast and communicates little" (ICLR 2019),
-/// algorithm 1. Special case of `nesterov` with momentum 0 and learning rate 1.
-pub(super) struct Average;
-
-impl Method for Average {
-    fn apply(&mut self, _: &mut [f32], _: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
-        for (a, d) in anchor.iter_mut().zip(delta) {
-            *a += *d;
-        }
-    }
-}
 
 impl OuterKind {
     /// Set where the anchor becomes the mean.
@@ -215,78 +227,5 @@ impl OuterKind {
     /// A parameter in f32, in which the arithmetic is done.
     pub(super) fn single(&self, parameter: &str) -> f32 {
         self.number(parameter) as f32
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::outer::{StatePrecision, StoredOuter};
-    use crate::state::MemoryState;
-
-    const LEN: usize = 11;
-
-    fn delta(round: usize) -> Vec<f32> {
-        (0..LEN)
-            .map(|i| ((round * 13 + i * 7) % 19) as f32 / 9.0 - 1.0)
-            .collect()
-    }
-
-    fn nesterov(lr: f64, momentum: f64) -> OuterKind {
-        OuterKind::new("nesterov", &[("lr", lr), ("momentum", momentum)]).unwrap()
-    }
-
-    /// Applies rounds in two fragments.
-    fn run(kind: OuterKind, rounds: usize) -> (Vec<f32>, OuterOptimizer) {
-        let mut outer = kind.build(LEN);
-        let mut anchor = vec![0.5; LEN];
-        for round in 0..rounds {
-            let mut delta = delta(round);
-            for fragment in [4..LEN, 0..4] {
-                let part = fragment.clone();
-                outer.apply(fragment, &mut anchor[part.clone()], &mut delta[part]);
-            }
-        }
-        (anchor, outer)
-    }
-
-    #[test]
-    fn nesterov_follows_its_equation() {
-        let (anchor, _) = run(nesterov(0.7, 0.9), 30);
-        let (mut expected, mut m) = ([0.5f64; LEN], [0.0f64; LEN]);
-        for round in 0..30 {
-            for (i, d) in delta(round).into_iter().enumerate() {
-                m[i] = 0.9 * m[i] - f64::from(d);
-                expected[i] -= 0.7 * (0.9 * m[i] - f64::from(d));
-            }
-        }
-        for (a, e) in anchor.iter().zip(expected) {
-            // f32 rounding over 30 rounds of values below ten.
-            assert!((f64::from(*a) - e).abs() < 1e-4, "{a} is not {e}");
-        }
-    }
-
-    #[test]
-    fn nesterov_without_momentum_at_rate_one_is_the_average() {
-        let (average, _) = run(OuterKind::average(), 20);
-        let (nesterov, _) = run(nesterov(1.0, 0.0), 20);
-        assert_eq!(average, nesterov);
-        let sum = |i: usize| (0..20).map(|round| f64::from(delta(round)[i])).sum::<f64>();
-        for (i, a) in average.iter().enumerate() {
-            assert!((f64::from(*a) - 0.5 - sum(i)).abs() < 1e-4);
-        }
-    }
-
-    #[test]
-    fn state_survives_saving_and_loading() {
-        for kind in [OuterKind::average(), nesterov(0.7, 0.9)] {
-            let (_, outer) = run(kind, 5);
-            assert_eq!(outer.state().len(), kind.state_multiple() * LEN);
-            let mut state = MemoryState::default();
-            outer.save(&mut state).unwrap();
-            let mut again = StoredOuter::new(&kind, StatePrecision::F32, LEN);
-            again.restore(again.read(&state).unwrap());
-            assert_eq!(again.as_bytes(), bytemuck::cast_slice(outer.state()));
-        }
     }
 }

@@ -1,20 +1,17 @@
-//! Outer optimizers: how the aggregated delta changes the anchor. Each is one file with one `SPEC`, and a line
-//! in [`OUTERS`].
+//! Outer optimizers: how the aggregated delta changes the anchor. Each has an entry beside its code, and
+//! a line in [`OUTERS`].
 
+mod arrivals;
 mod co2;
 mod delayed_nesterov;
-mod elastic;
 mod fed_opt;
 mod kind;
-mod nesterov;
+mod momentum;
 mod no_lo_co;
-mod slow_mo;
-mod staleness;
 mod stored;
 
-pub use elastic::elastic;
+pub use arrivals::{StalenessWeight, compensate_delay, elastic};
 pub use kind::{Nature, OuterKind, OuterOptimizer, OuterSpec};
-pub use staleness::{StalenessWeight, compensate_delay};
 pub use stored::{SavedOuter, StatePrecision, StoredOuter};
 
 use crate::kind::Spec;
@@ -25,13 +22,13 @@ pub static OUTERS: &[&OuterSpec] = &[
     &kind::AVERAGE,
     &co2::SPEC,
     &delayed_nesterov::SPEC,
-    &elastic::SPEC,
+    &arrivals::EASGD,
     &fed_opt::ADAGRAD,
     &fed_opt::ADAM,
     &fed_opt::YOGI,
-    &nesterov::SPEC,
+    &momentum::NESTEROV,
     &no_lo_co::SPEC,
-    &slow_mo::SPEC,
+    &momentum::SLOW_MO,
 ];
 
 impl Spec for OuterSpec {

@@ -1,9 +1,26 @@
 //! Outer optimizer `no-lo-co`: outer momentum on random pairs, without an all-reduce.
 
-use super::kind::{Method, Nature, OuterSpec, lr, momentum};
+use super::kind::{Fragment, Nature, OuterSpec, lr, momentum};
 use crate::parameter::{Number, Parameter, Range as Values};
-use std::ops::Range;
 
+/// Modified Nesterov momentum of one peer i in a group of n (pairs: n = 2).
+///
+/// ```text
+/// m'   = alpha m + beta (1/n) sum_j (theta_j - phi_j) + gamma ((1/n) sum_j phi_j - phi_i)
+/// phi' = phi_i + m'
+/// ```
+///
+/// with theta the parameters after the round's inner steps and phi the anchors, which differ
+/// between peers; j runs over the group, which includes i. The last term pulls the anchors
+/// together. Shapes: `[len]`, f32; the state is m and the peer's anchor, twice the parameters.
+/// Source: Kolehmainen et al., "NoLoCo: no-all-reduce low communication training for large models"
+/// (2025), section 3.2, equations 2 and 3. Special cases: gamma = 0 and equal anchors is SlowMo
+/// with learning rate beta on the group; alpha = 0 and beta = gamma = 1 is the mean of the
+/// parameters.
+///
+/// As an outer optimizer, `delta` is `beta` times the mean delta plus `gamma` times the difference
+/// to the mean anchor. The Executor computes it from the mixed parameters and anchors
+/// ([`Companion::Anchors`](crate::correct::Companion)).
 pub(super) const SPEC: OuterSpec = OuterSpec {
     name: "no-lo-co",
     summary: "momentum on random pairs, each with an anchor of its own",
@@ -20,7 +37,13 @@ pub(super) const SPEC: OuterSpec = OuterSpec {
     state_multiple: 1,
     build: |kind| {
         let alpha = kind.single("momentum");
-        Box::new(NoLoCo { alpha })
+        Box::new(move |of: Fragment<'_>| {
+            let velocity = &mut of.state[of.range];
+            for ((phi, m), d) in of.anchor.iter_mut().zip(velocity).zip(of.delta) {
+                *m = alpha * *m + *d;
+                *phi += *m;
+            }
+        })
     },
 };
 
@@ -33,40 +56,3 @@ const PULL: Parameter = Parameter::new(
     0.7,
     "how far towards the pair's mean anchor, gamma in the paper",
 );
-
-/// Modified Nesterov momentum of one peer i in a group of n (pairs: n = 2).
-///
-/// ```text
-/// m'   = alpha m + beta (1/n) sum_j (theta_j - phi_j) + gamma ((1/n) sum_j phi_j - phi_i)
-/// phi' = phi_i + m'
-/// ```
-///
-/// with theta the parameters after the round's inner steps and phi the anchors, which differ
-/// between peers; j runs over the group, which includes i. The last term pulls the anchors
-/// together. Shapes: `[len]`, f32; the state is m and the peer's anchor, twice the parameters.
-/// Source: Kolehmainen et al., "NoLoCo: no-all-reduce low communication training for large models"
-/// (2025), section 3.2, equations 2 and 3. Special cases: gamma = 0 and equal anchors is SlowMo
-/// with learning rate beta on the group; alpha = 0 and beta = gamma = 1 is the mean of the
-/// parameters.
-struct NoLoCo {
-    alpha: f32,
-}
-
-/// As an outer optimizer, `delta` is `beta` times the mean delta plus `gamma` times the difference
-/// to the mean anchor. The Executor computes it from the mixed parameters and anchors
-/// ([`Companion::Anchors`](crate::correct::Companion)).
-impl Method for NoLoCo {
-    fn apply(
-        &mut self,
-        state: &mut [f32],
-        range: Range<usize>,
-        anchor: &mut [f32],
-        delta: &mut [f32],
-    ) {
-        let velocity = &mut state[range];
-        for ((phi, m), d) in anchor.iter_mut().zip(velocity).zip(delta) {
-            *m = self.alpha * *m + *d;
-            *phi += *m;
-        }
-    }
-}

@@ -275,14 +275,16 @@ mod tests {
     use crate::Layout;
     use murmurate_protocol::RunId;
 
+    fn plan(strategy: &Strategy) -> Plan {
+        let layout = Layout::new([("parameters", vec![1_000_000])]);
+        let plan = strategy.plan(RunId::from_bytes([0; 32]), &layout, 0);
+        plan.unwrap()
+    }
+
     fn groups(text: &str, preset: &str, peers: usize) -> Option<Groups> {
         let strategy = Strategy::parse(text, Some(preset)).unwrap();
         let strategy = strategy.for_peers(peers);
-        let layout = Layout::new([("parameters", vec![1_000_000])]);
-        let plan = strategy
-            .plan(RunId::from_bytes([0; 32]), &layout, 0)
-            .unwrap();
-        Groups::of(&strategy, &plan, peers)
+        Groups::of(&strategy, &plan(&strategy), peers)
     }
 
     #[test]
@@ -351,22 +353,10 @@ mod tests {
         starts(1001, 1.0, "cells");
         starts(10_000, 60.0, "exact");
     }
-}
-
-#[cfg(test)]
-mod rows_tests {
-    use super::*;
-    use crate::Layout;
-    use crate::grid::Strategy;
-    use murmurate_protocol::RunId;
 
     fn shape(peers: usize, row: u16) -> (GridShape, Traffic) {
         let cluster = Cluster::new(1e6, 100.0, "8mbit/10ms", peers, 0.8).unwrap();
-        let strategy = Strategy::preset("local-sgd").unwrap();
-        let layout = Layout::new([("parameters", vec![cluster.parameters])]);
-        let plan = strategy
-            .plan(RunId::from_bytes([0; 32]), &layout, 0)
-            .unwrap();
+        let plan = plan(&Strategy::preset("local-sgd").unwrap());
         let shape = GridShape::new(&plan, peers, row);
         (shape, shape.traffic(&plan, &cluster))
     }

@@ -2,7 +2,7 @@
 
 use super::TopologySpec;
 use super::draw;
-use super::random_matching::RandomMatching;
+use super::matchings::RandomMatching;
 use super::weights::symmetric;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{LinkRates, Partners, Round, Topology};
@@ -28,17 +28,15 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
                     the rates of their links",
         },
     ],
-    symmetric: true,
-    spans: false,
     random_pairs: true,
-    build: |kind, seed| {
+    ..TopologySpec::symmetric(|kind, seed| {
         let every = kind.number("connect_every") as u64;
         Box::new(BandwidthMatching::new(
             seed,
             kind.number("fast_share"),
             every,
         ))
-    },
+    })
 };
 
 /// SAPS-PSGD's peer selection: `W[i][i] = W[i][j] = 1/2` for the pairs (i, j) of a matching.

@@ -1,9 +1,8 @@
 //! Topology `base-k`: exact averaging in finitely many rounds for any number of peers, with at most
 //! k partners a round.
 
-use super::TopologySpec;
+use super::spec::{TopologySpec, degree};
 use super::weights::symmetric;
-use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
 pub(super) const SPEC: TopologySpec = TopologySpec {
@@ -11,16 +10,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "exact in finitely many rounds for any n, k partners",
     equation: "n = sum_l a_l (k+1)^(p_l): blocks average within, then across, then within; prod_r W_r = 1 1^T / n",
     source: "Takezawa et al., NeurIPS 2023",
-    parameters: &[Parameter {
-        name: "degree",
-        range: Range::Whole(1, 64),
-        default: Some(1.0),
-        about: "partners in a round, at most",
-    }],
-    symmetric: true,
-    spans: false,
-    random_pairs: false,
-    build: |kind, _| Box::new(BaseK::new(kind.count("degree"))),
+    parameters: &[degree(1.0, "partners in a round, at most")],
+    ..TopologySpec::symmetric(|kind, _| Box::new(BaseK::new(kind.count("degree"))))
 };
 
 /// The Base-(k+1) graph.

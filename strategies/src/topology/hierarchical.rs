@@ -1,9 +1,8 @@
 //! Topology `hierarchical`: islands average internally, and mix with each other through one peer each.
 
 use super::Ring;
-use super::TopologySpec;
+use super::spec::{ISLAND, TopologySpec};
 use super::weights::{mean, symmetric};
-use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
 pub(super) const SPEC: TopologySpec = TopologySpec {
@@ -11,16 +10,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "islands that agree within, a ring between",
     equation: "even rounds: the mean of the island; odd rounds: the islands' first ranks on a ring, 1/3 each",
     source: "Lin et al., ICLR 2020",
-    parameters: &[Parameter {
-        name: "group",
-        range: Range::Whole(2, 64),
-        default: Some(4.0),
-        about: "peers of an island",
-    }],
-    symmetric: true,
-    spans: false,
-    random_pairs: false,
-    build: |kind, _| Box::new(Hierarchical::new(kind.count("group"))),
+    parameters: &[ISLAND],
+    ..TopologySpec::symmetric(|kind, _| Box::new(Hierarchical::new(kind.count("group"))))
 };
 
 /// Islands are runs of `group` ranks. In even rounds every peer takes the mean of its island; in

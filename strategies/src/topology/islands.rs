@@ -1,7 +1,7 @@
 //! Topology `islands`: hierarchical local SGD as mixing. Peers average within their island in most
 //! rounds, and across islands in some.
 
-use super::TopologySpec;
+use super::spec::{ISLAND, TopologySpec};
 use super::weights::mean;
 use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
@@ -12,12 +12,7 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     equation: "W_ij = 1/g within an island, every `every`-th round 1/L with the same places of the L islands; one after the other is 1 1^T / n for n = g L",
     source: "Lin et al., ICLR 2020",
     parameters: &[
-        Parameter {
-            name: "group",
-            range: Range::Whole(2, 64),
-            default: Some(4.0),
-            about: "peers of an island",
-        },
+        ISLAND,
         Parameter {
             name: "every",
             range: Range::Whole(2, 1_000_000),
@@ -25,15 +20,12 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
             about: "one in this many rounds mixes across islands: H2, with H1 = `synchronization.inner_steps`",
         },
     ],
-    symmetric: true,
-    spans: false,
-    random_pairs: false,
-    build: |kind, _| {
+    ..TopologySpec::symmetric(|kind, _| {
         Box::new(Islands::new(
             kind.count("group"),
             kind.count("every") as u64,
         ))
-    },
+    })
 };
 
 /// Islands are runs of g ranks. Every peer takes the mean of its island, except in every H2-th

@@ -18,10 +18,7 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
         default: Some(0.5),
         about: "the share of the edges in force in a round",
     }],
-    symmetric: true,
-    spans: false,
-    random_pairs: false,
-    build: |kind, seed| Box::new(Matcha::new(seed, kind.number("budget"))),
+    ..TopologySpec::symmetric(|kind, seed| Box::new(Matcha::new(seed, kind.number("budget"))))
 };
 
 /// MATCHA on the torus: its edges fall into at most six matchings (by parity along each axis, and a

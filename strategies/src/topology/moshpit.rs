@@ -1,8 +1,7 @@
 //! Topology `moshpit`: the mean of a small group, a different one along each axis of a grid.
 
-use super::TopologySpec;
+use super::spec::{GROUP, TopologySpec};
 use super::weights::mean;
-use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
 pub(super) const SPEC: TopologySpec = TopologySpec {
@@ -10,16 +9,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "means of small groups along a grid's axes",
     equation: "W_ij = 1/M for ranks that differ only along axis r mod d of a grid of side M, d = ceil(log_M n)",
     source: "Ryabinin et al., NeurIPS 2021",
-    parameters: &[Parameter {
-        name: "group",
-        range: Range::Whole(2, 64),
-        default: Some(4.0),
-        about: "peers of a group",
-    }],
-    symmetric: true,
-    spans: false,
-    random_pairs: false,
-    build: |kind, _| Box::new(Moshpit::new(kind.count("group"))),
+    parameters: &[GROUP],
+    ..TopologySpec::symmetric(|kind, _| Box::new(Moshpit::new(kind.count("group"))))
 };
 
 /// Ranks are points of a d-dimensional grid of side M, `d = ceil(log_M n)`; in round r every peer

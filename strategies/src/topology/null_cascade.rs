@@ -11,11 +11,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "exact in finitely many commuting rounds for any n",
     equation: "W_u = w_0 I + w_1 (S^(u s) + S^(-u s)), w_0 = cos(pi/p) / (1 + cos(pi/p)), w_1 = (1 - w_0) / 2, p a prime factor of n",
     source: "NeurIPS 2025",
-    parameters: &[],
     symmetric: false,
-    spans: false,
-    random_pairs: false,
-    build: |_, _| Box::new(NullCascade),
+    ..TopologySpec::symmetric(|_, _| Box::new(NullCascade))
 };
 
 /// One round for each pair of frequencies.

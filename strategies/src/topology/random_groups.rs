@@ -1,9 +1,8 @@
 //! Topology `random-groups`: new small groups in every round, which all peers compute without messages.
 
-use super::TopologySpec;
 use super::draw;
+use super::spec::{GROUP, TopologySpec};
 use super::weights::mean;
-use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
 
 pub(super) const SPEC: TopologySpec = TopologySpec {
@@ -11,16 +10,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "the mean of a random group, other groups in every round",
     equation: "W_ij = 1/g for the g peers of a random group of the round, ceil(n / group) groups whose sizes differ by at most one",
     source: "Luo et al., ASPLOS 2020 (Prague)",
-    parameters: &[Parameter {
-        name: "group",
-        range: Range::Whole(2, 64),
-        default: Some(4.0),
-        about: "peers of a group",
-    }],
-    symmetric: true,
-    spans: false,
-    random_pairs: false,
-    build: |kind, seed| Box::new(RandomGroups::new(kind.count("group"), seed)),
+    parameters: &[GROUP],
+    ..TopologySpec::symmetric(|kind, seed| Box::new(RandomGroups::new(kind.count("group"), seed)))
 };
 
 /// A uniformly random partition of the peers into `ceil(n / group)` groups in each round; every peer

@@ -2,12 +2,12 @@
 //! `architecture.topology` and its keys.
 
 use crate::kind::Kind;
-use crate::parameter::Parameter;
+use crate::parameter::{Parameter, Range};
 use murmurate_protocol::Topology;
 use serde::{Serialize, Serializer};
 
-/// One topology as the configuration knows it. Each file of this folder has one in its `SPEC`, and
-/// `TOPOLOGIES` lists them.
+/// One topology as the configuration knows it. It stands beside the topology's code, and
+/// `TOPOLOGIES` lists all.
 #[derive(Clone, Copy, Debug)]
 pub struct TopologySpec {
     /// Its name in the configuration.
@@ -29,6 +29,39 @@ pub struct TopologySpec {
     pub random_pairs: bool,
     /// Makes it from parameters within their ranges and a seed.
     pub build: fn(&TopologyKind, u64) -> Box<dyn Topology>,
+}
+
+impl TopologySpec {
+    /// An entry with a symmetric W that spans no tree and draws no pairs, without parameters. Each topology adds its
+    /// name and its texts, and replaces what differs.
+    pub(super) const fn symmetric(build: fn(&TopologyKind, u64) -> Box<dyn Topology>) -> Self {
+        Self {
+            name: "",
+            summary: "",
+            equation: "",
+            source: "",
+            parameters: &[],
+            symmetric: true,
+            spans: false,
+            random_pairs: false,
+            build,
+        }
+    }
+}
+
+/// Peers of an island: of a topology, or of a schedule with islands.
+pub(crate) const ISLAND: Parameter =
+    Parameter::new("group", Range::Whole(2, 64), 4.0, "peers of an island");
+
+/// Peers of a group.
+pub(super) const GROUP: Parameter = Parameter {
+    about: "peers of a group",
+    ..ISLAND
+};
+
+/// The number of partners, or of what stands for them.
+pub(super) const fn degree(default: f64, about: &'static str) -> Parameter {
+    Parameter::new("degree", Range::Whole(1, 64), default, about)
 }
 
 /// A topology with its parameters, all within their ranges: who pushes to whom in a round.

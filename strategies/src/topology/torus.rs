@@ -9,11 +9,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     summary: "four neighbours on a grid that wraps around",
     equation: "W_ii = W_ij = 1 / (1 + d) for the d neighbours j on a grid of a x b = n",
     source: "Koloskova et al., ICML 2019",
-    parameters: &[],
-    symmetric: true,
     spans: true,
-    random_pairs: false,
-    build: |_, _| Box::new(Torus),
+    ..TopologySpec::symmetric(|_, _| Box::new(Torus))
 };
 
 /// Ranks lie row by row on a grid of `a x b` with a the largest divisor of n up to its root; each

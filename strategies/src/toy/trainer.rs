@@ -3,7 +3,7 @@
 
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::state::{StateError, StateSink, StateSource};
-use crate::{Gate, Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use crate::{Gate, Layout, Proceed, StepControl, TrainError, TrainReport, Trainer, Visit};
 use murmurate_protocol::{Evaluation, InnerStep, Round};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -117,10 +117,7 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
         self.objective.batch()
     }
 
-    fn gradients(
-        &mut self,
-        on_ready: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError> {
+    fn gradients(&mut self, on_ready: Visit<'_>) -> Result<TrainReport, TrainError> {
         let loss = match self.begun.take() {
             Some(begun) => begun.loss,
             None => self.sample()?,
@@ -159,7 +156,7 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
         true
     }
 
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+    fn visit(&mut self, range: Range<usize>, f: Visit<'_>) {
         if !range.is_empty() {
             f(range.start, &mut self.x[range]);
         }

@@ -88,23 +88,22 @@ impl Group {
         let weighed = self::weighed(&self.firsts, first);
         let owner = self.codecs[0].two_passes().unwrap();
         self.basis.clear();
-        owner
-            .basis(&weighed, DIM, &context, &mut self.basis)
-            .unwrap();
+        let made = owner.basis(&weighed, context.pass(DIM, &mut self.basis));
+        made.unwrap();
         for at in 0..PEERS {
             let mut bytes = Vec::new();
             let twice = self.codecs[at].two_passes().unwrap();
             let residual = &self.residuals[at];
-            twice
-                .second(residual, &self.basis, &context, &mut bytes)
-                .unwrap();
+            let made = twice.second(residual, &self.basis, context.pass(DIM, &mut bytes));
+            made.unwrap();
             self.seconds.push(bytes);
         }
         let weighed = self::weighed(&self.seconds, second);
         let owner = self.codecs[0].two_passes().unwrap();
         self.joined.clear();
         let (basis, joined) = (&self.basis, &mut self.joined);
-        owner.join(basis, &weighed, DIM, &context, joined).unwrap();
+        let made = owner.join(basis, &weighed, context.pass(DIM, joined));
+        made.unwrap();
         let mut moved = vec![0.0; DIM];
         let aggregate = self.codecs[0].aggregate();
         aggregate.decode_add(&self.joined, 1.0, &mut moved).unwrap();
@@ -374,17 +373,17 @@ proptest! {
             for first in damage(&group.firsts[1]) {
                 let mut out = Vec::new();
                 let inputs = [(group.firsts[0].as_slice(), 0.5), (first.as_slice(), 0.5)];
-                let made = twice.basis(&inputs, DIM, &context, &mut out);
+                let made = twice.basis(&inputs, context.pass(DIM, &mut out));
                 prop_assert!(second_or_none(&made));
             }
             for basis in damage(&group.basis) {
                 let mut out = Vec::new();
-                let _ = twice.second(&values(0)[0], &basis, &context, &mut out);
+                let _ = twice.second(&values(0)[0], &basis, context.pass(DIM, &mut out));
             }
             for second in damage(&group.seconds[1]) {
                 let (mut out, mut moved) = (Vec::new(), vec![0.0; DIM]);
                 let inputs = [(group.seconds[0].as_slice(), 0.5), (second.as_slice(), 0.5)];
-                let made = twice.join(&group.basis, &inputs, DIM, &context, &mut out);
+                let made = twice.join(&group.basis, &inputs, context.pass(DIM, &mut out));
                 prop_assert!(second_or_none(&made));
                 if made.is_ok() {
                     kind.build().decode_add(&out, 1.0, &mut moved).unwrap();
@@ -411,7 +410,7 @@ fn contributions_for_another_basis_are_refused() {
         let mut codec = kind.build();
         let twice = codec.two_passes().unwrap();
         let inputs = [(group.seconds[0].as_slice(), 0.5), (late.as_slice(), 0.5)];
-        let made = twice.join(&group.basis, &inputs, DIM, &context, &mut out);
+        let made = twice.join(&group.basis, &inputs, context.pass(DIM, &mut out));
         assert!(matches!(made, Err(Bad { at: 1, .. })), "{}", kind.name());
     }
 }

@@ -11,7 +11,7 @@ use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::MemoryState;
 use murmurate_strategies::toy::ToyTask;
-use murmurate_strategies::{Layout, StepControl, TrainError, TrainReport, Trainer};
+use murmurate_strategies::{Layout, StepControl, TrainError, TrainReport, Trainer, Visit};
 
 const DIM: usize = 57;
 const CUT: usize = 20;
@@ -37,10 +37,7 @@ impl Trainer for Far {
 
     forward_trainer!(0);
 
-    fn gradients(
-        &mut self,
-        on_ready: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError> {
+    fn gradients(&mut self, on_ready: Visit<'_>) -> Result<TrainReport, TrainError> {
         self.0.gradients(on_ready)
     }
 }

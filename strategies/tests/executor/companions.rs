@@ -4,13 +4,14 @@
 use crate::common::check::{losses, worst_loss};
 use crate::common::store::{Still, Store};
 use crate::common::{
-    Fate, Swarm, gradient, near, off_optimum, orders, peer, quadratic, quadratics, secrets,
+    Fate, Swarm, gradient, mixing_matrix, near, off_optimum, orders, peer, quadratic, quadratics,
+    secrets,
 };
 use murmurate_protocol::{FragmentId, Part, Round, RunId, StepBudget, StoreId};
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::{Strategy, registry};
 use murmurate_strategies::state::{MemoryState, StateSource};
-use murmurate_strategies::topology::{Ring, mixing_matrix};
+use murmurate_strategies::topology::Ring;
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 
 const DIM: usize = 24;

@@ -9,7 +9,7 @@ use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::{InnerKind, InnerOptimizer};
 use murmurate_strategies::state::StateSource;
 use murmurate_strategies::toy::ToyTask;
-use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer, Visit};
 use std::f64::consts::PI;
 
 const DIM: usize = 16;
@@ -247,10 +247,7 @@ impl Trainer for Idle {
         Ok(report)
     }
 
-    fn gradients(
-        &mut self,
-        _: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError> {
+    fn gradients(&mut self, _: Visit<'_>) -> Result<TrainReport, TrainError> {
         Ok(TrainReport::default())
     }
 }

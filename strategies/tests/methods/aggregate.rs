@@ -77,6 +77,10 @@ fn aggregate(rule: &mut dyn Aggregator, vectors: &Vectors) -> Vec<f32> {
     out
 }
 
+fn kind(name: &str, given: &[(&str, f64)]) -> AggregationKind {
+    AggregationKind::new(name, given).expect("the values are in range")
+}
+
 fn built(kind: AggregationKind) -> Box<dyn Aggregator> {
     kind.build().expect("a rule that needs decoded copies")
 }
@@ -264,31 +268,29 @@ fn reference(kind: &AggregationKind, vectors: &Vectors) -> Vec<f64> {
 
 /// Every rule for `n` inputs, with as many liars as it allows.
 fn kinds(n: usize) -> Vec<AggregationKind> {
+    let among = |name, liars: usize| kind(name, &[("liars", liars as f64)]);
     let clip = |radius, iterations| {
-        AggregationKind::new(
-            "centered-clip",
-            &[
-                ("radius", radius),
-                ("iterations", iterations as f64),
-                ("bucket", 1.0),
-            ],
-        )
-        .unwrap()
+        let given = [
+            ("radius", radius),
+            ("iterations", iterations),
+            ("bucket", 1.0),
+        ];
+        kind("centered-clip", &given)
     };
     vec![
-        AggregationKind::new("bulyan", &[("liars", (n.saturating_sub(3) / 4) as f64)]).unwrap(),
-        clip(3.0, 1),
-        clip(30.0, 5),
-        AggregationKind::new("fed-nova", &[]).unwrap(),
-        AggregationKind::new("geometric-median", &[("iterations", 100.0)]).unwrap(),
-        AggregationKind::new("krum", &[("liars", (n.saturating_sub(3) / 2) as f64)]).unwrap(),
-        AggregationKind::new("median", &[]).unwrap(),
-        AggregationKind::new("multi-krum", &[("liars", (n.saturating_sub(3) / 2) as f64)]).unwrap(),
-        AggregationKind::new("norm-clip", &[("radius", 4.0)]).unwrap(),
-        AggregationKind::new("sign-majority", &[]).unwrap(),
-        AggregationKind::new("trimmed-mean", &[("liars", ((n - 1) / 3) as f64)]).unwrap(),
-        AggregationKind::new("nearest-trimmed-mean", &[("liars", ((n - 1) / 3) as f64)]).unwrap(),
-        AggregationKind::new("clipped-gossip", &[("liars", (n / 3) as f64)]).unwrap(),
+        among("bulyan", n.saturating_sub(3) / 4),
+        clip(3.0, 1.0),
+        clip(30.0, 5.0),
+        kind("fed-nova", &[]),
+        kind("geometric-median", &[("iterations", 100.0)]),
+        among("krum", n.saturating_sub(3) / 2),
+        kind("median", &[]),
+        among("multi-krum", n.saturating_sub(3) / 2),
+        kind("norm-clip", &[("radius", 4.0)]),
+        kind("sign-majority", &[]),
+        among("trimmed-mean", (n - 1) / 3),
+        among("nearest-trimmed-mean", (n - 1) / 3),
+        among("clipped-gossip", n / 3),
     ]
 }
 
@@ -373,10 +375,7 @@ fn special_cases_are_the_plain_mean_or_median() {
     };
     close(&mut TrimmedMean::new(0), &mean);
     close(&mut Krum::multi(0), &mean);
-    close(
-        &mut *built(AggregationKind::new("bulyan", &[("liars", 0.0)]).unwrap()),
-        &mean,
-    );
+    close(&mut *built(kind("bulyan", &[("liars", 0.0)])), &mean);
     close(&mut CenteredClip::new(1e9, 1), &mean);
     close(
         &mut Bucketing::new(Box::new(TrimmedMean::new(0)), 3, 5),
@@ -501,7 +500,7 @@ fn krum_stays_within_its_bound() {
 #[test]
 fn bulyan_stays_near_the_honest_in_every_coordinate() {
     for (n, f) in [(7, 1), (11, 2), (15, 3)] {
-        let mut rule = built(AggregationKind::new("bulyan", &[("liars", f as f64)]).unwrap());
+        let mut rule = built(kind("bulyan", &[("liars", f as f64)]));
         under_attack(n, f, &mut *rule, |name, out, honest| {
             for (d, o) in out.iter().enumerate() {
                 let column = column(honest, d);
@@ -519,8 +518,7 @@ fn bulyan_stays_near_the_honest_in_every_coordinate() {
 #[test]
 fn the_geometric_median_stays_within_its_bound() {
     for (n, f) in [(5, 1), (8, 2), (11, 4)] {
-        let mut rule =
-            built(AggregationKind::new("geometric-median", &[("iterations", 60.0)]).unwrap());
+        let mut rule = built(kind("geometric-median", &[("iterations", 60.0)]));
         for seed in 0..5 {
             let honest = vectors(n - f, 64, 200 + seed);
             let wide_honest: Vec<Vec<f64>> = honest.iter().map(|v| wide(v)).collect();
@@ -595,7 +593,7 @@ fn bucketing_makes_room_for_skewed_data() {
 
 #[test]
 fn clipped_norms_bound_the_mean() {
-    let mut rule = built(AggregationKind::new("norm-clip", &[("radius", 2.0)]).unwrap());
+    let mut rule = built(kind("norm-clip", &[("radius", 2.0)]));
     under_attack(8, 3, &mut *rule, |name, out, _| {
         let norm = distance(out, &vec![0.0; out.len()]);
         assert!(norm <= 2.0 + 1e-5, "{name}: {norm}");
@@ -604,7 +602,7 @@ fn clipped_norms_bound_the_mean() {
 
 #[test]
 fn liars_cannot_turn_a_clear_majority() {
-    let mut rule = built(AggregationKind::new("sign-majority", &[]).unwrap());
+    let mut rule = built(kind("sign-majority", &[]));
     under_attack(11, 3, &mut *rule, |name, out, honest| {
         for (d, o) in out.iter().enumerate() {
             let votes: f64 = honest.iter().map(|h| h[d].signum()).sum();
@@ -619,7 +617,7 @@ fn liars_cannot_turn_a_clear_majority() {
 /// distance. A mean would follow it.
 #[test]
 fn a_lying_partner_moves_a_peer_no_farther_than_honest_ones() {
-    let mut rule = built(AggregationKind::new("clipped-gossip", &[("liars", 1.0)]).unwrap());
+    let mut rule = built(kind("clipped-gossip", &[("liars", 1.0)]));
     for lie in [-1e4f32, 50.0, 1e5] {
         let own = vec![0.0f32; 64];
         let honest: Vec<Vec<f32>> = (1..4).map(|at| vec![0.1 * at as f32; 64]).collect();
@@ -641,8 +639,7 @@ fn a_lying_partner_moves_a_peer_no_farther_than_honest_ones() {
         );
         // With as many liars as partners nothing moves it.
         let mut out = vec![1.0; 64];
-        built(AggregationKind::new("clipped-gossip", &[("liars", 4.0)]).unwrap())
-            .aggregate(&inputs, &mut out);
+        built(kind("clipped-gossip", &[("liars", 4.0)])).aggregate(&inputs, &mut out);
         assert_eq!(out, own);
     }
 }
@@ -678,7 +675,7 @@ fn mixing_the_nearest_brings_skewed_inputs_together() {
             .map(|(f, h)| f64::from(f - h).powi(2));
         squares.sum::<f64>().sqrt()
     };
-    let alone = error(AggregationKind::new("trimmed-mean", &[("liars", 2.0)]).unwrap());
-    let mixed = error(AggregationKind::new("nearest-trimmed-mean", &[("liars", 2.0)]).unwrap());
+    let alone = error(kind("trimmed-mean", &[("liars", 2.0)]));
+    let mixed = error(kind("nearest-trimmed-mean", &[("liars", 2.0)]));
     assert!(mixed < alone, "{mixed} is not below {alone}");
 }

@@ -1,10 +1,11 @@
 //! Local corrections on peers whose data differ: each reaches the common optimum, or comes nearer, where
 //! the method that it corrects does not. They are driven as the train lane drives them.
 
+use crate::numbers::spectrum::mixing_matrix;
 use crate::numbers::{gradient_f32 as gradient, quadratics};
 use murmurate_protocol::Round;
 use murmurate_strategies::correct::{Correction, CorrectionKind, Work};
-use murmurate_strategies::topology::{Ring, mixing_matrix};
+use murmurate_strategies::topology::Ring;
 use murmurate_strategies::toy::Quadratic;
 
 const PEERS: usize = 8;

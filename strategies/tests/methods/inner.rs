@@ -2,7 +2,7 @@
 
 use crate::Count;
 use murmurate_strategies::Layout;
-use murmurate_strategies::inner::{InnerKind, InnerOptimizer, Sends, orthogonal};
+use murmurate_strategies::inner::{INNERS, InnerKind, InnerOptimizer, Sends, orthogonal};
 use murmurate_strategies::toy::ToyTask;
 
 /// A vector of zeros, a matrix, a vector, a tall tensor of four dimensions.
@@ -121,6 +121,31 @@ fn assert_close(kind: InnerKind, expected: &[f64]) {
 }
 
 #[test]
+fn every_optimizer_survives_its_own_text() {
+    for spec in INNERS {
+        let kind = InnerKind::of(spec, &[]).unwrap().with("lr", 0.25);
+        let text = toml::to_string(&kind).unwrap();
+        assert_eq!(toml::from_str::<InnerKind>(&text).unwrap(), kind, "{text}");
+    }
+    assert!(toml::from_str::<InnerKind>("optimizer = \"sgd\"").is_err());
+    assert!(toml::from_str::<InnerKind>("optimizer = \"sgd\"\nlr = 1\nmu = 1").is_err());
+}
+
+#[test]
+fn sgd_follows_its_equation() {
+    for (momentum, decay) in [(0.0, 0.0), (0.0, 0.1), (0.9, 0.0), (0.9, 0.01)] {
+        let kind = InnerKind::sgd(0.05).with("momentum", momentum);
+        let expected = reference(|_, _, x, g, v, _| {
+            for i in 0..x.len() {
+                v[i] = momentum * v[i] + g[i] + decay * x[i];
+                x[i] -= 0.05 * v[i];
+            }
+        });
+        assert_close(kind.with("weight_decay", decay), &expected);
+    }
+}
+
+#[test]
 fn signum_follows_its_equation() {
     let kind = with_momentum("signum", 0.01, 0.1);
     let sign = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
@@ -140,6 +165,30 @@ fn adam(t: usize, renewals: i32, g: f64, m: &mut f64, v: &mut f64, renew: bool) 
     }
     let m_hat = *m / (1.0 - BETAS[0].powi(t as i32));
     m_hat / ((*v / (1.0 - BETAS[1].powi(renewals))).sqrt() + EPS)
+}
+
+#[test]
+fn adam_w_follows_its_equation() {
+    for decay in [0.0, 0.1] {
+        let kind = adaptive("adam-w", 0.05, EPS, &[("weight_decay", decay)]);
+        let expected = reference(|t, _, x, g, m, v| {
+            for i in 0..x.len() {
+                let step = adam(t, t as i32, g[i], &mut m[i], &mut v[i], true);
+                x[i] -= 0.05 * (decay * x[i] + step);
+            }
+        });
+        assert_close(kind, &expected);
+    }
+}
+
+#[test]
+fn the_first_step_of_adam_moves_by_the_learning_rate() {
+    let kind = InnerKind::adam_w(0.1).with("weight_decay", 0.0);
+    let (mut optimizer, mut x) = (kind.build(2), [1.0, 1.0]);
+    optimizer.begin_step();
+    optimizer.apply(0..2, &mut x, &[1e-3, -40.0]);
+    let off = [x[0] - 0.9, x[1] - 1.1];
+    assert!(off.iter().all(|off: &f32| off.abs() < 1e-5), "{x:?}");
 }
 
 #[test]
@@ -383,6 +432,9 @@ fn every_optimizer_comes_near_the_optimum_of_a_quadratic() {
 fn state_survives_saving_and_loading() {
     use murmurate_strategies::state::MemoryState;
     for kind in [
+        InnerKind::sgd(0.1),
+        InnerKind::sgd(0.1).with("momentum", 0.9),
+        InnerKind::adam_w(0.01),
         with_momentum("signum", 0.1, 0.0),
         adaptive("one-bit-adam", 0.1, EPS, &[("freeze", 5.0), ("sends", 0.0)]),
         adaptive(
@@ -405,10 +457,14 @@ fn state_survives_saving_and_loading() {
         whole.save("inner", &mut state).unwrap();
         let (mut again, mut y) = (kind.build_for(&layout), x.clone());
         again.load("inner", &state).unwrap();
+        assert_eq!(again.step_count(), 7);
+        let fits = kind.build(x.len() + 1).load("inner", &state).is_ok();
+        assert_eq!(fits, kind.state_multiple() == 0, "{}", kind.name());
         for at in 7..12 {
             step(&mut whole, &mut x, at);
             step(&mut again, &mut y, at);
         }
         assert_eq!(x, y, "{}", kind.name());
+        assert_eq!(whole.state(), again.state(), "{}", kind.name());
     }
 }

@@ -6,6 +6,7 @@
 //! shipped presets: their learning rates, rounds, topologies.
 
 use crate::numbers::quadratics;
+use crate::numbers::spectrum::{eigenvalues, mixing_matrix};
 use crate::{Count, mixed, topology};
 use murmurate_protocol::{
     CopyPlan, Dealing, ExchangeKind, Grouping, Round, RunId, SpanningTree, StepBudget,
@@ -14,9 +15,7 @@ use murmurate_strategies::executor::Blend;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::outer::OuterKind;
-use murmurate_strategies::topology::{
-    OnePeerExponential, Ring, TopologyKind, eigenvalues, mixing_matrix,
-};
+use murmurate_strategies::topology::{OnePeerExponential, Ring, TopologyKind};
 use murmurate_strategies::toy::ToyTask;
 
 const PEERS: usize = 8;

@@ -5,12 +5,13 @@
     reason = "matrices are read by row and column at once"
 )]
 
+use crate::numbers::spectrum::{contraction, eigenvalues, mixing_matrix};
 use crate::{mixed, topology};
 use murmurate_protocol::{Partners, Round, Topology};
 use murmurate_strategies::topology::{
     BaseK, EquiDyn, EquiStatic, Exponential, Hypercube, Islands, Matcha, Moshpit, NullCascade,
-    OnePeerExponential, RandomGroups, RandomRegular, Ring, Star, TopologyKind, Torus, contraction,
-    eigenvalues, mixing_matrix,
+    OnePeerExponential, RandomGroups, RandomMatching, RandomRegular, Ring, Star, TopologyKind,
+    Torus,
 };
 use std::f64::consts::PI;
 
@@ -85,7 +86,7 @@ fn matrices_are_doubly_stochastic_and_symmetric_where_claimed() {
     for kind in kinds() {
         let topology = kind.build(11);
         for count in 1..=64 {
-            for round in 0..9 {
+            for round in 0..12 {
                 let w = mixing_matrix(&*topology, Round(round), count);
                 for i in 0..count {
                     let row: f64 = w[i].iter().sum();
@@ -132,7 +133,7 @@ fn partners_agree() {
     for kind in kinds() {
         let topology = kind.build(3);
         for count in 1..=64 {
-            for round in (0..9).map(Round) {
+            for round in (0..12).map(Round) {
                 let all: Vec<Partners> = (0..count)
                     .map(|rank| topology.partners(round, rank, count))
                     .collect();
@@ -212,10 +213,10 @@ fn averaging_is_exact_in_finite_time() {
     }
     for tau in 1..=6u64 {
         for first in [0, 4] {
-            assert_mean(
-                &product(&OnePeerExponential, first, tau, 1 << tau),
-                "exponential",
-            );
+            let all = product(&OnePeerExponential, first, tau, 1 << tau);
+            // Sums of powers of two: exact.
+            let mean = 1.0 / f64::from(1u32 << tau);
+            assert!(all.iter().flatten().all(|share| *share == mean));
         }
     }
     for (side, axes) in [(2usize, 6u32), (3, 3), (4, 3), (8, 2)] {
@@ -502,5 +503,39 @@ fn matcha_follows_its_expectation() {
                 "n {count} ({i}, {j})"
             );
         }
+    }
+}
+
+#[test]
+fn matchings_change_by_round_and_seed_but_not_by_peer() {
+    let pairs = |seed, round| {
+        let topology = RandomMatching::new(seed);
+        (0..9)
+            .map(|rank| topology.partners(Round(round), rank, 9).receive)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(pairs(1, 5), pairs(1, 5));
+    assert_ne!(pairs(1, 5), pairs(1, 6));
+    assert_ne!(pairs(1, 5), pairs(2, 5));
+    assert_eq!(
+        pairs(1, 5)
+            .iter()
+            .filter(|partners| partners.is_empty())
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn every_pair_is_matched_equally_often() {
+    let rounds = 6000u64;
+    let mut met = [0u32; 6];
+    for round in 0..rounds {
+        let partners = RandomMatching::new(3).partners(Round(round), 0, 6);
+        met[partners.receive[0]] += 1;
+    }
+    for count in &met[1..] {
+        // 1200 expected, standard deviation 31: five of them.
+        assert!(count.abs_diff(1200) < 155, "{met:?}");
     }
 }

@@ -5,6 +5,8 @@
     reason = "helpers of tests; every test program uses its own part of them"
 )]
 
+pub mod spectrum;
+
 use murmurate_strategies::toy::Quadratic;
 
 /// The same values in f64.

@@ -3,7 +3,8 @@
 //! that are in no matrix.
 
 use crate::compress::raw::{
-    self, Header, add_f32s, expect_finite, expect_len, f32s, push_f32s, push_u32s, take, take_u32s,
+    self, Header, add_f32s, expect_finite, expect_len, f32s, front, push_f32s, push_u32s, take,
+    take_u32s,
 };
 use crate::compress::{
     Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, F32, Matrix, Parameter,
@@ -12,9 +13,7 @@ use crate::compress::{
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
-pub(in crate::compress) use super::products::{
-    add_product, times_columns, transposed_times_columns,
-};
+pub(in crate::compress) use super::products::{times_columns, transposed_times_columns};
 
 /// How many columns the two thin matrices have.
 pub(in crate::compress) const RANK: Parameter = Parameter {
@@ -115,15 +114,10 @@ impl<F: Factor> LowRank<F> {
     }
 
     /// f32 of both factors, where they are shorter than the matrix.
-    fn factored(&self, matrix: Matrix) -> Option<usize> {
+    pub(in crate::compress) fn factored(&self, matrix: Matrix) -> Option<usize> {
         let all = matrix.rows.checked_mul(matrix.columns)?;
         let factors = matrix.rows.checked_add(matrix.columns)? * self.factor.rank();
         (factors + NAMED / 4 < all).then_some(factors)
-    }
-
-    /// Set for a matrix that is longer than its factors.
-    pub(in crate::compress) fn factors_it(&self, matrix: Matrix) -> bool {
-        self.factored(matrix).is_some()
     }
 
     /// Appends an encoding of these factors, of all matrices one after another, and the other values.
@@ -139,11 +133,8 @@ impl<F: Factor> LowRank<F> {
         push_named(matrices, out);
         let rank = self.factor.rank();
         for matrix in matrices {
-            let (left, after) = lefts.split_at(rank * matrix.rows);
-            let (right, beyond) = rights.split_at(rank * matrix.columns);
-            (lefts, rights) = (after, beyond);
-            push_f32s(left, out);
-            push_f32s(right, out);
+            push_f32s(front(&mut lefts, rank * matrix.rows), out);
+            push_f32s(front(&mut rights, rank * matrix.columns), out);
         }
         push_f32s(others, out);
     }
@@ -239,6 +230,36 @@ pub(in crate::compress) fn between(
     raw::between(matrices.iter().map(Matrix::range), len)
 }
 
+/// Appends the values between matrices.
+pub(in crate::compress) fn push_between(matrices: &[Matrix], values: &[f32], out: &mut Vec<u8>) {
+    for run in between(matrices, values.len()) {
+        push_f32s(&values[run], out);
+    }
+}
+
+/// `acc += weight * values`, of the values between matrices.
+pub(in crate::compress) fn add_between(
+    matrices: &[Matrix],
+    mut values: &[u8],
+    weight: f32,
+    acc: &mut [f32],
+) {
+    for run in between(matrices, acc.len()) {
+        add_f32s(front(&mut values, 4 * run.len()), weight, &mut acc[run]);
+    }
+}
+
+/// `acc += weight left right^T` at the place of the matrix.
+pub(in crate::compress) fn add_product(
+    (left, right): (&[f32], &[f32]),
+    matrix: Matrix,
+    weight: f32,
+    acc: &mut [f32],
+) {
+    let Matrix { rows, columns, .. } = matrix;
+    super::products::add_product(left, right, rows, columns, weight, &mut acc[matrix.range()]);
+}
+
 impl<F: Factor> Codec for LowRank<F> {
     fn properties(&self) -> CodecProperties {
         CodecProperties {
@@ -249,10 +270,7 @@ impl<F: Factor> Codec for LowRank<F> {
 
     fn bytes_bound(&self) -> BytesBound {
         // A factored matrix is shorter with its name than it was.
-        BytesBound {
-            fixed: self.header().bytes().len() as u64 + 4,
-            per_1024: 4096,
-        }
+        self.header().bound(4, 4096)
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
@@ -270,9 +288,7 @@ impl<F: Factor> Codec for LowRank<F> {
             self.factor.factor(own, (at, *matrix), left, right, context);
             push_f32s(factors, out);
         }
-        for run in between(&self.matrices, values.len()) {
-            push_f32s(&values[run], out);
-        }
+        push_between(&self.matrices, values, out);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
@@ -285,21 +301,10 @@ impl<F: Factor> Codec for LowRank<F> {
         let mut rest = body;
         for matrix in &*matrices {
             rest = self.factors(*matrix, rest, factors)?;
-            let (left, right) = factors.split_at(self.factor.rank() * matrix.rows);
-            add_product(
-                left,
-                right,
-                matrix.rows,
-                matrix.columns,
-                weight,
-                &mut acc[matrix.range()],
-            );
+            let product = factors.split_at(self.factor.rank() * matrix.rows);
+            add_product(product, *matrix, weight, acc);
         }
-        for run in between(matrices, acc.len()) {
-            let (own, after) = rest.split_at(4 * run.len());
-            add_f32s(own, weight, &mut acc[run]);
-            rest = after;
-        }
+        add_between(matrices, rest, weight, acc);
         Ok(())
     }
 

@@ -2,13 +2,14 @@
 
 use crate::compress::codec::{Agreed, Gathering};
 use crate::compress::low_rank::factors::{
-    NAMED, RANK, RIGHT_MAX, VALUE_MAX, add_product, between, named, push_named, times_columns,
-    transposed_times_columns,
+    NAMED, RANK, RIGHT_MAX, VALUE_MAX, add_between, add_product, named, push_between, push_named,
+    times_columns, transposed_times_columns,
 };
 use crate::compress::low_rank::power_sgd::orthonormalize;
 use crate::compress::random::draw;
 use crate::compress::raw::{
-    Header, add_f32s, expect_finite, expect_len, expect_within, f32s, hash_f32s, push_f32s, take,
+    Header, add_f32s, expect_finite, expect_len, expect_within, f32s, front, hash_f32s, push_f32s,
+    take,
 };
 use crate::compress::{
     Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, F32, Matrix, Reduction,
@@ -133,10 +134,10 @@ impl AcpSgd {
             };
         }
         into.resize(self.sizes(matrices, Side::Right), 0.0);
-        let mut rest = into.as_mut_slice();
+        let mut from = 0;
         for (at, matrix) in (0..).zip(matrices) {
-            let (own, after) = rest.split_at_mut(self.rank * matrix.columns);
-            rest = after;
+            let own = &mut into[from..][..self.rank * matrix.columns];
+            from += own.len();
             draw(seed.wrapping_add(at), 0, own);
             orthonormalize(own, matrix.columns);
         }
@@ -225,10 +226,7 @@ impl Codec for AcpSgd {
 
     fn bytes_bound(&self) -> BytesBound {
         // A matrix is shorter as a factor with its name than it was.
-        BytesBound {
-            fixed: self.header().bytes().len() as u64 + 13,
-            per_1024: 4096,
-        }
+        self.header().bound(13, 4096)
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
@@ -240,8 +238,7 @@ impl Codec for AcpSgd {
         let mut kept = self.factor.as_slice();
         let new = &mut self.scratch.get_mut().new;
         for matrix in &self.matrices {
-            let (held, after) = kept.split_at(self.rank * side.long(*matrix));
-            kept = after;
+            let held = front(&mut kept, self.rank * side.long(*matrix));
             let (columns, own) = (matrix.columns, &values[matrix.range()]);
             new.clear();
             new.resize(self.rank * side.other().long(*matrix), 0.0);
@@ -251,9 +248,7 @@ impl Codec for AcpSgd {
             }
             push_f32s(new, out);
         }
-        for run in between(&self.matrices, values.len()) {
-            push_f32s(&values[run], out);
-        }
+        push_between(&self.matrices, values, out);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
@@ -271,30 +266,17 @@ impl Codec for AcpSgd {
         let (side, mut rest) = self.read(bytes, acc.len(), shared, scratch)?;
         let mut kept = scratch.factor.as_slice();
         for matrix in &scratch.matrices {
-            let (held, after) = kept.split_at(self.size(*matrix, side));
-            kept = after;
-            let (own, after) = rest.split_at(4 * self.size(*matrix, side.other()));
-            rest = after;
+            let held = front(&mut kept, self.size(*matrix, side));
+            let own = front(&mut rest, 4 * self.size(*matrix, side.other()));
             scratch.new.clear();
             scratch.new.extend(f32s(own));
-            let (left, right) = match side {
+            let product = match side {
                 Side::Right => (scratch.new.as_slice(), held),
                 Side::Left => (held, scratch.new.as_slice()),
             };
-            add_product(
-                left,
-                right,
-                matrix.rows,
-                matrix.columns,
-                weight,
-                &mut acc[matrix.range()],
-            );
+            add_product(product, *matrix, weight, acc);
         }
-        for run in between(&scratch.matrices, acc.len()) {
-            let (own, after) = rest.split_at(4 * run.len());
-            add_f32s(own, weight, &mut acc[run]);
-            rest = after;
-        }
+        add_between(&scratch.matrices, rest, weight, acc);
         Ok(())
     }
 
@@ -340,11 +322,11 @@ impl Gathering for AcpSgd {
             return;
         };
         shared.push(if side == Side::Right { 1.0 } else { 0.0 });
-        let mut rest = self.mean.as_mut_slice();
+        let mut from = 0;
         for matrix in &self.matrices {
             let long = side.long(*matrix);
-            let (own, after) = rest.split_at_mut(self.rank * long);
-            rest = after;
+            let own = &mut self.mean[from..][..self.rank * long];
+            from += own.len();
             orthonormalize(own, long);
             for (at, column) in (0..).zip(own.chunks_mut(long)) {
                 if column.iter().all(|v| *v == 0.0) {

@@ -154,12 +154,8 @@ impl Codec for CltK {
     }
 
     fn bytes_bound(&self) -> BytesBound {
-        let packed = places::bound(self.density);
-        let values = self.values.bytes_bound();
-        BytesBound {
-            fixed: self.header().bytes().len() as u64 + 10 + packed.fixed + values.fixed + 16,
-            per_1024: packed.per_1024 + (values.per_1024 as f64 * self.density).ceil() as u64,
-        }
+        let (fixed, per_1024) = places::bound_with(self.density, self.values.bytes_bound());
+        self.header().bound(10 + fixed + 16, per_1024)
     }
 
     fn encode(&mut self, all: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {

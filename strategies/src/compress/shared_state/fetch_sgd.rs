@@ -122,11 +122,8 @@ impl Codec for FetchSgd {
     }
 
     fn bytes_bound(&self) -> BytesBound {
-        let row = (4.0 * 1024.0 * self.sketch.width).ceil() as u64;
-        BytesBound {
-            fixed: self.header().bytes().len() as u64 + 8 * self.sketch.rows as u64,
-            per_1024: row * self.sketch.rows as u64,
-        }
+        let (fixed, per_1024) = self.sketch.bound();
+        self.header().bound(fixed, per_1024)
     }
 
     fn encode(&mut self, values: &[f32], _: &mut EncodeContext<'_>, out: &mut Vec<u8>) {

@@ -3,11 +3,11 @@
 use super::principal::{add_second_moments, push_components};
 use crate::compress::codec::{Agreed, Bad, Gathering};
 use crate::compress::low_rank::factors::{
-    RIGHT_MAX, VALUE_MAX, add_product, between, times_columns,
+    RIGHT_MAX, VALUE_MAX, add_product, between, push_between, times_columns,
 };
 use crate::compress::raw::{
-    Header, add_f32s, expect_finite, expect_len, expect_within, hash_f32s, of_digits, push_f32s,
-    push_u32s, take, to_digits,
+    Header, add_f32s, expect_finite, expect_len, expect_within, front, hash_f32s, of_digits,
+    push_f32s, push_u32s, take, take_u32s, to_digits,
 };
 use crate::compress::{
     Codec, CodecError, CodecProperties, CodecSpec, EncodeContext, F32, Matrix, Parameter, Range,
@@ -247,9 +247,8 @@ impl GradiVeQ {
         let (count, mut rest) = take::<4>(bytes, "runs")?;
         let mut next = 0;
         for _ in 0..u32::from_le_bytes(count) {
-            let (offset, after) = take::<4>(rest, "runs")?;
-            let (rows, after) = take::<4>(after, "runs")?;
-            let [offset, rows] = [offset, rows].map(|four| u32::from_le_bytes(four) as usize);
+            let ([offset], after) = take_u32s::<1, 4>(rest, "runs")?;
+            let ([rows], after) = take_u32s::<1, 4>(after, "runs")?;
             let run = self.slices.named(offset, rows, next, len);
             let run = run.ok_or(CodecError::OutOfRange { field: "runs" })?;
             (rest, next) = (after, run.range().end);
@@ -284,20 +283,11 @@ impl GradiVeQ {
     ) {
         let components = standing.values.chunks(self.slices.in_common(true));
         for (run, right) in standing.runs.iter().zip(components) {
-            let (left, after) = rest.split_at(run.rows * self.slices.kept);
-            rest = after;
-            add_product(
-                left,
-                right,
-                run.rows,
-                run.columns,
-                weight,
-                &mut acc[run.range()],
-            );
+            let left = front(&mut rest, run.rows * self.slices.kept);
+            add_product((left, right), *run, weight, acc);
         }
         for between in between(&standing.runs, acc.len()) {
-            let (own, after) = rest.split_at(between.len());
-            rest = after;
+            let own = front(&mut rest, between.len());
             let pairs = acc[between].iter_mut().zip(own);
             pairs.for_each(|(acc, value)| *acc += weight * value);
         }
@@ -316,10 +306,7 @@ impl Codec for GradiVeQ {
     fn bytes_bound(&self) -> BytesBound {
         // The name of a run is eight bytes for at least `slice * slice` values.
         let names = (8 * 1024_u64).div_ceil((self.slices.size * self.slices.size) as u64);
-        BytesBound {
-            fixed: self.header().bytes().len() as u64 + 9,
-            per_1024: 4096 + names,
-        }
+        self.header().bound(9, 4096 + names)
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
@@ -354,9 +341,7 @@ impl Codec for GradiVeQ {
             );
             push_f32s(&self.coefficients, out);
         }
-        for between in between(&standing.runs, values.len()) {
-            push_f32s(&values[between], out);
-        }
+        push_between(&standing.runs, values, out);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {

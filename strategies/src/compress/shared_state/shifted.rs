@@ -173,11 +173,7 @@ impl Codec for Shifted {
     }
 
     fn bytes_bound(&self) -> BytesBound {
-        let bound = self.codec.bytes_bound();
-        BytesBound {
-            fixed: bound.fixed + 3,
-            ..bound
-        }
+        self.codec.bound_behind(3)
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {

@@ -105,6 +105,12 @@ impl CountSketch {
             .with([self.rows as u8])
     }
 
+    /// Bounds of a table: bytes beside its share, and bytes for each 1024 values.
+    pub(in crate::compress) fn bound(&self) -> (u64, u64) {
+        let row = (4.0 * 1024.0 * self.width).ceil() as u64;
+        (8 * self.rows as u64, row * self.rows as u64)
+    }
+
     pub(in crate::compress) fn width(&self, len: usize) -> usize {
         kept(self.width, len)
     }
@@ -172,11 +178,8 @@ impl Codec for CountSketch {
     }
 
     fn bytes_bound(&self) -> BytesBound {
-        let row = (4.0 * 1024.0 * self.width).ceil() as u64;
-        BytesBound {
-            fixed: self.header().bytes().len() as u64 + 8 + 4 + 8 * self.rows as u64,
-            per_1024: row * self.rows as u64,
-        }
+        let (fixed, per_1024) = self.bound();
+        self.header().bound(8 + 4 + fixed, per_1024)
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {

@@ -134,11 +134,11 @@ impl Codec for DeMo {
 
     fn bytes_bound(&self) -> BytesBound {
         let density = self.kept as f64 / TILE as f64;
-        let (places, values) = (places::bound(density), self.values.bytes_bound());
+        let (fixed, per_1024) = places::bound_with(density, self.values.bytes_bound());
         // A tile more by padding: eight bytes at most for each of its values.
         BytesBound {
-            fixed: 3 + places.fixed + values.fixed + 8 * (1 + self.kept as u64) + TILE as u64 / 8,
-            per_1024: places.per_1024 + (values.per_1024 as f64 * density).ceil() as u64,
+            fixed: 3 + fixed + 8 * (1 + self.kept as u64) + TILE as u64 / 8,
+            per_1024,
         }
     }
 

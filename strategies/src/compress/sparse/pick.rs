@@ -186,14 +186,10 @@ impl<P: Pick> Codec for Picked<P> {
 
     fn bytes_bound(&self) -> BytesBound {
         let density = self.pick.density_max();
-        let places = places::bound(density);
-        let values = self.values.bytes_bound();
+        let (fixed, per_1024) = places::bound_with(density, self.values.bytes_bound());
         // A value more takes no more than eight bytes with its place.
         let more = 8 * (1 + self.pick.beyond() as u64);
-        BytesBound {
-            fixed: self.header().bytes().len() as u64 + places.fixed + values.fixed + more,
-            per_1024: places.per_1024 + (values.per_1024 as f64 * density).ceil() as u64,
-        }
+        self.header().bound(fixed + more, per_1024)
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {

@@ -375,6 +375,13 @@ pub(in crate::compress) fn bound(density: f64) -> BytesBound {
     }
 }
 
+/// As [`bound`], with values at the places that another codec encodes: the fixed bytes, and those for each 1024 values.
+pub(in crate::compress) fn bound_with(density: f64, values: BytesBound) -> (u64, u64) {
+    let places = bound(density);
+    let kept = (values.per_1024 as f64 * density).ceil() as u64;
+    (places.fixed + values.fixed, places.per_1024 + kept)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,15 +1,15 @@
 //! Codec `power-sgd-mean`: matrices as products of two thin ones, the mean of each over all members.
 //! Biased: needs error feedback.
 
-use crate::compress::codec::{Bad, Joined, TwoPasses, Weighed, name_of};
+use crate::compress::codec::{Bad, Joined, Pass, TwoPasses, Weighed, name_of};
 use crate::compress::low_rank::factors::{
-    LEFT_MAX, LowRank, RANK, RIGHT_MAX, VALUE_MAX, add_product, between, times_columns,
-    transposed_times_columns,
+    LEFT_MAX, LowRank, RANK, RIGHT_MAX, VALUE_MAX, add_between, add_product, push_between,
+    times_columns, transposed_times_columns,
 };
 use crate::compress::low_rank::power_sgd::{PowerSgd, orthonormalize};
 use crate::compress::random::draw;
 use crate::compress::raw::{
-    Header, add_f32s, expect_finite, expect_len, expect_within, f32s, push_f32s, take,
+    Header, add_f32s, expect_finite, expect_len, expect_within, f32s, front, push_f32s, take,
 };
 use crate::compress::{
     Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Matrix, Reduction,
@@ -86,7 +86,8 @@ impl PowerSgdMean {
         self.matrices.clear();
         let all = context.matrices.iter().copied();
         let joined = &self.joined;
-        self.matrices.extend(all.filter(|m| joined.factors_it(*m)));
+        self.matrices
+            .extend(all.filter(|m| joined.factored(*m).is_some()));
     }
 
     fn lefts(&self) -> usize {
@@ -214,8 +215,7 @@ impl TwoPasses for PowerSgdMean {
         let mut kept = self.factor.as_slice();
         let mut left = Vec::new();
         for matrix in &self.matrices {
-            let (right, after) = kept.split_at(self.rank * matrix.columns);
-            kept = after;
+            let right = front(&mut kept, self.rank * matrix.columns);
             left.clear();
             left.resize(self.rank * matrix.rows, 0.0);
             times_columns(
@@ -228,13 +228,8 @@ impl TwoPasses for PowerSgdMean {
         }
     }
 
-    fn basis(
-        &mut self,
-        firsts: &[Weighed<'_>],
-        _: usize,
-        context: &EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Bad> {
+    fn basis(&mut self, firsts: &[Weighed<'_>], of: Pass<'_>) -> Result<(), Bad> {
+        let Pass { context, out, .. } = of;
         self.choose(context);
         self.common(context);
         let known = self.name_of_common();
@@ -248,10 +243,10 @@ impl TwoPasses for PowerSgdMean {
             add_f32s(Self::floats(body, lefts, RIGHT_MAX)?, *share, &mut mean);
             Ok(())
         })?;
-        let mut rest = mean.as_mut_slice();
+        let mut from = 0;
         for matrix in &self.matrices {
-            let (own, after) = rest.split_at_mut(self.rank * matrix.rows);
-            rest = after;
+            let own = &mut mean[from..][..self.rank * matrix.rows];
+            from += own.len();
             orthonormalize(own, matrix.rows);
         }
         out.extend_from_slice(self.header(BASIS).bytes());
@@ -259,13 +254,8 @@ impl TwoPasses for PowerSgdMean {
         Ok(())
     }
 
-    fn second(
-        &mut self,
-        values: &[f32],
-        basis: &[u8],
-        context: &EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), CodecError> {
+    fn second(&mut self, values: &[f32], basis: &[u8], of: Pass<'_>) -> Result<(), CodecError> {
+        let Pass { context, out, .. } = of;
         self.choose(context);
         self.read_basis(basis)?;
         out.extend_from_slice(self.header(SECOND).bytes());
@@ -273,8 +263,7 @@ impl TwoPasses for PowerSgdMean {
         let mut kept = self.factor.as_slice();
         let mut right = Vec::new();
         for matrix in &self.matrices {
-            let (left, after) = kept.split_at(self.rank * matrix.rows);
-            kept = after;
+            let left = front(&mut kept, self.rank * matrix.rows);
             right.clear();
             right.resize(self.rank * matrix.columns, 0.0);
             transposed_times_columns(
@@ -285,20 +274,12 @@ impl TwoPasses for PowerSgdMean {
             );
             push_f32s(&right, out);
         }
-        for run in between(&self.matrices, values.len()) {
-            push_f32s(&values[run], out);
-        }
+        push_between(&self.matrices, values, out);
         Ok(())
     }
 
-    fn join(
-        &mut self,
-        basis: &[u8],
-        seconds: &[Weighed<'_>],
-        len: usize,
-        context: &EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Bad> {
+    fn join(&mut self, basis: &[u8], seconds: &[Weighed<'_>], of: Pass<'_>) -> Result<(), Bad> {
+        let Pass { len, context, out } = of;
         self.choose(context);
         let read = self.read_basis(basis);
         debug_assert!(read.is_ok(), "an owner reads its own basis: {read:?}");
@@ -326,24 +307,11 @@ impl TwoPasses for PowerSgdMean {
         let rights: Vec<f32> = f32s(factors).collect();
         let (mut lefts, mut rights) = (self.factor.as_slice(), rights.as_slice());
         for matrix in &self.matrices {
-            let (left, after) = lefts.split_at(self.rank * matrix.rows);
-            let (right, beyond) = rights.split_at(self.rank * matrix.columns);
-            (lefts, rights) = (after, beyond);
-            add_product(
-                left,
-                right,
-                matrix.rows,
-                matrix.columns,
-                -1.0,
-                &mut residual[matrix.range()],
-            );
+            let left = front(&mut lefts, self.rank * matrix.rows);
+            let right = front(&mut rights, self.rank * matrix.columns);
+            add_product((left, right), *matrix, -1.0, residual);
         }
-        let mut rest = others;
-        for run in between(&self.matrices, residual.len()) {
-            let (own, after) = rest.split_at(4 * run.len());
-            add_f32s(own, -1.0, &mut residual[run]);
-            rest = after;
-        }
+        add_between(&self.matrices, others, -1.0, residual);
         Ok(())
     }
 

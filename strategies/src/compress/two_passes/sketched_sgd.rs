@@ -1,7 +1,7 @@
 //! Codec `sketched-sgd`: the sum of sketches says where the largest values of the mean may be, and members
 //! send these exactly. Biased: needs error feedback.
 
-use crate::compress::codec::{Bad, Joined, TwoPasses, Weighed, name_of};
+use crate::compress::codec::{Bad, Joined, Pass, TwoPasses, Weighed, name_of};
 use crate::compress::raw::{
     Header, add_f32s, expect_finite, expect_len, expect_within, push_f32s, take,
 };
@@ -151,13 +151,10 @@ impl Codec for SketchedSgd {
     }
 
     fn bytes_bound(&self) -> BytesBound {
-        let row = (4.0 * 1024.0 * self.sketch.width).ceil() as u64;
+        let (fixed, per_1024) = self.sketch.bound();
         let exact = exact::bound(self.sketch.density);
-        let rows = self.sketch.rows as u64;
-        BytesBound {
-            fixed: self.header(FIRST).bytes().len() as u64 + 16 + 8 * rows + exact.fixed,
-            per_1024: (row * rows).max(exact.per_1024),
-        }
+        let header = self.header(FIRST);
+        header.bound(16 + fixed + exact.fixed, per_1024.max(exact.per_1024))
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
@@ -204,14 +201,8 @@ impl TwoPasses for SketchedSgd {
         self.table = table;
     }
 
-    fn basis(
-        &mut self,
-        firsts: &[Weighed<'_>],
-        len: usize,
-        context: &EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Bad> {
-        let sums = self.sketch.rows * self.sketch.width(len);
+    fn basis(&mut self, firsts: &[Weighed<'_>], of: Pass<'_>) -> Result<(), Bad> {
+        let sums = self.sketch.rows * self.sketch.width(of.len);
         self.table.clear();
         self.table.resize(sums, 0.0);
         let header = self.header(FIRST);
@@ -223,46 +214,34 @@ impl TwoPasses for SketchedSgd {
             add_f32s(body, *share, &mut self.table);
             Ok(())
         })?;
-        self.write_basis(len, context.shared_seed, out);
+        self.write_basis(of.len, of.context.shared_seed, of.out);
         Ok(())
     }
 
-    fn second(
-        &mut self,
-        values: &[f32],
-        basis: &[u8],
-        _: &EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), CodecError> {
+    fn second(&mut self, values: &[f32], basis: &[u8], of: Pass<'_>) -> Result<(), CodecError> {
         self.read_basis(basis, values.len())?;
-        out.extend_from_slice(self.header(SECOND).bytes());
-        out.extend_from_slice(&name_of(basis));
+        of.out.extend_from_slice(self.header(SECOND).bytes());
+        of.out.extend_from_slice(&name_of(basis));
         for place in &self.chosen {
-            out.extend_from_slice(&values[*place as usize].to_le_bytes());
+            of.out
+                .extend_from_slice(&values[*place as usize].to_le_bytes());
         }
         Ok(())
     }
 
-    fn join(
-        &mut self,
-        basis: &[u8],
-        seconds: &[Weighed<'_>],
-        len: usize,
-        context: &EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Bad> {
-        let read = self.read_basis(basis, len);
+    fn join(&mut self, basis: &[u8], seconds: &[Weighed<'_>], of: Pass<'_>) -> Result<(), Bad> {
+        let read = self.read_basis(basis, of.len);
         debug_assert!(read.is_ok(), "an owner reads its own basis: {read:?}");
         let mut sums = vec![0.0; self.chosen.len()];
         Bad::of_first(seconds, |(bytes, share)| {
             add_f32s(self.read_second(basis, bytes)?, *share, &mut sums);
             Ok(())
         })?;
-        let mut mean = vec![0.0; len];
+        let mut mean = vec![0.0; of.len];
         for (place, sum) in self.chosen.iter().zip(&sums) {
             mean[*place as usize] = *sum;
         }
-        self.write_joined(&mean, context.shared_seed, out);
+        self.write_joined(&mean, of.context.shared_seed, of.out);
         Ok(())
     }
 

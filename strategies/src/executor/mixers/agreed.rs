@@ -6,10 +6,9 @@
 
 use crate::aggregate::Aggregator;
 use crate::executor::codecs::{Codecs, encode_plain};
-use crate::executor::force::End;
-use crate::executor::host::{Host, WorkResult};
+use crate::executor::host::WorkResult;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Rule, foreign, missing};
+use crate::executor::mixer::{End, Inputs, Mixer, Rule, Stored, Work, foreign, missing};
 use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId, StoreId};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -42,86 +41,63 @@ impl Agreed {
     }
 
     /// The mean of a row's contributions to one shard.
-    fn sum_row(
-        &mut self,
-        core: &MixCore,
-        fragment: FragmentId,
-        shard: u16,
-        of: u16,
-        inputs: &[(SliceId, f64)],
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
-        let range = core.places.shard(fragment, shard, of);
+    fn sum_row(&mut self, work: Work<'_>, piece: Piece, inputs: Inputs<'_>) -> WorkResult<Done> {
+        let core = work.core;
+        let range = core.places.shard(piece.fragment, piece.shard, piece.of);
         let mut acc = std::mem::take(&mut self.spare);
         let summed = self
             .rule
-            .reduce(&core.codecs, &mut acc, range.len(), inputs, host);
-        self.rows.insert(fragment, (range, acc));
+            .reduce(&core.codecs, &mut acc, range.len(), inputs, work.host);
+        self.rows.insert(piece.fragment, (range, acc));
         summed.map(|()| Done::Combined)
     }
 
     /// Encodes a part of a row's mean as it is.
-    fn encode_row(&self, core: &MixCore, slice: SliceId, of: u16, out: &mut Vec<u8>) -> Option<()> {
+    fn encode_row(&self, core: &MixCore, from: Stored<'_>) -> Option<()> {
+        let slice = from.slice;
         let (held, mean) = self.rows.get(&slice.fragment)?;
-        let part = core.places.shard(slice.fragment, slice.shard, of);
-        let from = part.start.checked_sub(held.start)?;
-        let values = mean.get(from..from + part.len())?;
-        encode_plain(values, out);
+        let part = core.places.shard(slice.fragment, slice.shard, from.of);
+        let start = part.start.checked_sub(held.start)?;
+        encode_plain(mean.get(start..start + part.len())?, from.out);
         Some(())
     }
 }
 
 impl Mixer for Agreed {
-    fn combine(
-        &mut self,
-        core: &mut MixCore,
-        piece: Piece,
-        how: &Combination,
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
-        let Piece {
-            fragment,
-            shard,
-            of,
-        } = piece;
+    fn combine(&mut self, work: Work<'_>, piece: Piece, how: &Combination) -> WorkResult<Done> {
         let inputs = match how {
             Combination::Reduce(inputs) => inputs,
-            Combination::SumRow(inputs) => {
-                return self.sum_row(core, fragment, shard, of, inputs, host);
-            }
+            Combination::SumRow(inputs) => return self.sum_row(work, piece, inputs),
             _ => return Err(foreign("combine")),
         };
-        let len = core.places.shard(fragment, shard, of).len();
-        let kept = self.shards.remove(&(fragment, shard));
+        let (core, host) = (work.core, work.host);
+        let (place, of) = ((piece.fragment, piece.shard), piece.of);
+        let len = core.places.shard(piece.fragment, piece.shard, of).len();
+        let kept = self.shards.remove(&place);
         let mut acc = kept.unwrap_or_else(|| std::mem::take(&mut self.spare));
         let reduced = match &core.masks {
             Some(masks) => masks.open(&mut acc, len, of, inputs, host),
             None => self.rule.reduce(&core.codecs, &mut acc, len, inputs, host),
         };
-        self.shards.insert((fragment, shard), acc);
+        self.shards.insert(place, acc);
         reduced.map(|()| Done::Combined)
     }
 
-    fn encode(
-        &mut self,
-        core: &mut MixCore,
-        store: StoreId,
-        slice: SliceId,
-        of: u16,
-        out: &mut Vec<u8>,
-    ) -> WorkResult {
-        if store == StoreId::Row {
-            let encoded = self.encode_row(core, slice, of, out);
-            return encoded.ok_or_else(|| missing("mean of a row"));
-        }
-        let reduced = match store {
-            StoreId::Shard(shard) => self.shards.remove(&(slice.fragment, shard)),
+    fn encode(&mut self, core: &mut MixCore, from: Stored<'_>) -> WorkResult {
+        let reduced = match from.store {
+            StoreId::Row => {
+                let encoded = self.encode_row(core, from);
+                return encoded.ok_or_else(|| missing("mean of a row"));
+            }
+            StoreId::Shard(shard) => self.shards.remove(&(from.slice.fragment, shard)),
             _ => None,
         };
         let reduced = reduced.ok_or_else(|| missing("reduction"))?;
         match &mut self.squeezed {
-            Some(squeezed) => squeezed.encode(&mut core.codecs, slice, of, &reduced, out),
-            None => core.codecs.encode_aggregate(&slice, &reduced, None, out),
+            Some(squeezed) => squeezed.encode(&mut core.codecs, from, &reduced),
+            None => core
+                .codecs
+                .encode_aggregate(&from.slice, &reduced, None, from.out),
         }
         // All members, the owner included, continue with the encoded bytes. Kept until the end of the
         // round, the reductions would be a second model: the next reduction takes the room.
@@ -129,24 +105,18 @@ impl Mixer for Agreed {
         Ok(())
     }
 
-    fn apply(
-        &mut self,
-        core: &mut MixCore,
-        end: End,
-        decided: &[SliceId],
-        host: &dyn Host,
-    ) -> WorkResult {
-        let twice = core.contributions.common.is_some();
+    fn apply(&mut self, mut work: Work<'_>, end: End, decided: &[SliceId]) -> WorkResult {
+        let twice = work.core.contributions.common.is_some();
         if twice && end.keep_local {
-            core.take_back(end.fragment, host)?;
+            work.take_back(end.fragment)?;
         }
         if self.replaces {
-            core.replace_by(end, decided, host)?;
+            work.replace_by(end, decided)?;
         } else {
-            core.apply_aggregates(end, decided, host)?;
+            work.apply_aggregates(end, decided)?;
         }
         if twice {
-            core.settle_passes(end.fragment, decided, host)?;
+            work.settle_passes(end.fragment, decided)?;
         }
         self.rows.remove(&end.fragment);
         if let Some(squeezed) = &mut self.squeezed {
@@ -221,18 +191,12 @@ impl Squeezed {
     }
 
     /// Encodes a reduction plus the residual of the previous one.
-    pub(super) fn encode(
-        &mut self,
-        codecs: &mut Codecs,
-        slice: SliceId,
-        of: u16,
-        values: &[f32],
-        out: &mut Vec<u8>,
-    ) {
+    pub(super) fn encode(&mut self, codecs: &mut Codecs, from: Stored<'_>, values: &[f32]) {
+        let (slice, of) = (from.slice, from.of);
         let kept = self.residuals.get(&(slice.fragment, slice.shard, of));
         let mut left = kept.cloned().unwrap_or_default();
         left.resize(values.len(), 0.0);
-        codecs.encode_aggregate(&slice, values, Some(&mut left), out);
+        codecs.encode_aggregate(&slice, values, Some(&mut left), from.out);
         self.open.insert(slice, (of, left));
     }
 }

@@ -4,11 +4,10 @@
 
 use crate::aggregate::{RMS_MAX, quarantine};
 use crate::executor::codecs::bad_slice;
-use crate::executor::force::End;
 use crate::executor::frame::Held;
-use crate::executor::host::{Host, WorkResult};
+use crate::executor::host::WorkResult;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign};
+use crate::executor::mixer::{End, Mixer, Stored, Work, foreign};
 use crate::outer::{StalenessWeight, compensate_delay};
 use murmurate_protocol::{
     CenterPlan, Combination, Done, ExchangeKind, FragmentId, Piece, SliceId, StoreId,
@@ -45,6 +44,9 @@ impl Default for CenterRule {
     }
 }
 
+/// Contributions, each with how many versions of the shard came since its sender pulled it.
+type Arrivals<'a> = &'a [(SliceId, u64)];
+
 /// Names an owned shard.
 type Place = (FragmentId, u16);
 
@@ -68,20 +70,14 @@ impl Center {
     }
 
     /// A shard of the center becomes another owner's copy of it, or what the anchor holds.
-    fn reset(
-        &mut self,
-        core: &MixCore,
-        place: Place,
-        of: u16,
-        copy: Option<SliceId>,
-        host: &dyn Host,
-    ) -> WorkResult {
-        let range = core.places.shard(place.0, place.1, of);
+    fn reset(&mut self, work: Work<'_>, piece: Piece, copy: Option<SliceId>) -> WorkResult {
+        let (core, place) = (work.core, (piece.fragment, piece.shard));
+        let range = core.places.shard(place.0, place.1, piece.of);
         let values = match copy {
             None => core.anchor.values[range].to_vec(),
             Some(slice) => {
                 let mut values = vec![0.0; range.len()];
-                core.codecs.set_checked(&mut values, slice, host)?;
+                core.codecs.set_checked(&mut values, slice, work.host)?;
                 values
             }
         };
@@ -103,15 +99,9 @@ impl Center {
     ///
     /// Source: Nguyen et al. 2022, "FedBuff", algorithm 1; Zhang et al. 2015 (EASGD), equation 3;
     /// Zheng et al. 2017 (DC-ASGD), algorithm 2. Special cases: K = 1 with constant weights is ASP.
-    fn move_by(
-        &mut self,
-        core: &mut MixCore,
-        place: Place,
-        of: u16,
-        inputs: &[(SliceId, u64)],
-        host: &dyn Host,
-    ) -> WorkResult {
-        let range = core.places.shard(place.0, place.1, of);
+    fn move_by(&mut self, work: Work<'_>, piece: Piece, inputs: Arrivals<'_>) -> WorkResult {
+        let (core, place) = (&*work.core, (piece.fragment, piece.shard));
+        let range = core.places.shard(place.0, place.1, piece.of);
         let held = self.shards.remove(&place);
         let mut center = held.unwrap_or_else(|| core.anchor.values[range.clone()].to_vec());
         let compensates = self.rule.compensation > 0.0;
@@ -119,8 +109,8 @@ impl Center {
         let versions = self.versions.remove(&place);
         let mut versions = versions.unwrap_or_default();
         let moved = match self.rule.elastic {
-            None => self.move_by_deltas(core, range, &mut center, inputs, &versions, host),
-            Some(alpha) => self.move_elastically(core, alpha, &mut center, inputs, host),
+            None => self.move_by_deltas(work, range, &mut center, inputs, &versions),
+            Some(alpha) => self.move_elastically(work, alpha, &mut center, inputs),
         };
         if let (Some(before), Ok(())) = (before, &moved) {
             versions.push_front(before);
@@ -135,13 +125,13 @@ impl Center {
 
     fn move_by_deltas(
         &self,
-        core: &mut MixCore,
+        work: Work<'_>,
         range: Range<usize>,
         center: &mut [f32],
-        inputs: &[(SliceId, u64)],
+        inputs: Arrivals<'_>,
         versions: &Versions,
-        host: &dyn Host,
     ) -> WorkResult {
+        let (core, host) = (work.core, work.host);
         let mut sum = vec![0.0; center.len()];
         let share = 1.0 / inputs.len().max(1) as f64;
         for (slice, stale) in inputs {
@@ -166,17 +156,17 @@ impl Center {
 
     fn move_elastically(
         &self,
-        core: &MixCore,
+        work: Work<'_>,
         alpha: f64,
         center: &mut [f32],
-        inputs: &[(SliceId, u64)],
-        host: &dyn Host,
+        inputs: Arrivals<'_>,
     ) -> WorkResult {
         let mut pull = vec![0.0; center.len()];
         for (slice, stale) in inputs {
             let weight = (alpha * self.rule.staleness.of(*stale)) as f32;
             let mut theirs = vec![0.0; center.len()];
-            core.codecs.set_checked(&mut theirs, *slice, host)?;
+            let codecs = &work.core.codecs;
+            codecs.set_checked(&mut theirs, *slice, work.host)?;
             for ((pull, x), c) in pull.iter_mut().zip(theirs).zip(&*center) {
                 *pull += weight * (x - c);
             }
@@ -187,51 +177,33 @@ impl Center {
 }
 
 impl Mixer for Center {
-    fn combine(
-        &mut self,
-        core: &mut MixCore,
-        piece: Piece,
-        how: &Combination,
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
-        let (place, of) = ((piece.fragment, piece.shard), piece.of);
+    fn combine(&mut self, work: Work<'_>, piece: Piece, how: &Combination) -> WorkResult<Done> {
         match how {
-            Combination::ResetCenter(copy) => self.reset(core, place, of, *copy, host)?,
-            Combination::MoveCenter(inputs) => self.move_by(core, place, of, inputs, host)?,
+            Combination::ResetCenter(copy) => self.reset(work, piece, *copy)?,
+            Combination::MoveCenter(inputs) => self.move_by(work, piece, inputs)?,
             _ => return Err(foreign("combine")),
         }
         Ok(Done::Combined)
     }
 
-    fn encode(
-        &mut self,
-        core: &mut MixCore,
-        store: StoreId,
-        slice: SliceId,
-        of: u16,
-        out: &mut Vec<u8>,
-    ) -> WorkResult {
-        let held = match store {
+    fn encode(&mut self, core: &mut MixCore, from: Stored<'_>) -> WorkResult {
+        let slice = from.slice;
+        let held = match from.store {
             StoreId::Center => self.shards.get(&(slice.fragment, slice.shard)),
             _ => None,
         };
         // A shard that was not moved yet is the anchor's.
-        let range = core.places.shard(slice.fragment, slice.shard, of);
+        let range = core.places.shard(slice.fragment, slice.shard, from.of);
         let values = held.map_or(&core.anchor.values[range], Vec::as_slice);
-        core.codecs.encode_aggregate(&slice, values, None, out);
+        core.codecs.encode_aggregate(&slice, values, None, from.out);
         Ok(())
     }
 
     /// The pulled shards become the anchor, one by one; where a shard did not arrive the anchor
     /// stays. With elastic averaging this peer's parameters, drawn towards the center, become the
     /// anchor.
-    fn apply(
-        &mut self,
-        core: &mut MixCore,
-        end: End,
-        pulled: &[SliceId],
-        host: &dyn Host,
-    ) -> WorkResult {
+    fn apply(&mut self, work: Work<'_>, end: End, pulled: &[SliceId]) -> WorkResult {
+        let (core, host) = (work.core, work.host);
         let whole = core.places.of(end.fragment);
         let exchange = ExchangeKind::Center(self.plan);
         let of = exchange.parts(whole.len() as u64, 1) as u16;

@@ -20,11 +20,10 @@
 //! "Communication Compression for Decentralized Training", algorithm 1 (DCD) and 2 (ECD). Special
 //! case: a lossless codec is D-PSGD's `X W` in both.
 
-use crate::compress::Codec;
 use crate::executor::codecs::{add_decoded, bad_slice, bytes_of};
-use crate::executor::host::{Host, WorkResult};
+use crate::executor::host::WorkResult;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::Mixer;
+use crate::executor::mixer::{Inputs, Mixer, Stored, Work};
 use murmurate_protocol::{
     Combination, CopyPlan, Done, FragmentId, Part, PeerId, Piece, Round, SliceId, StoreId,
     WorkError,
@@ -38,6 +37,24 @@ struct Copy {
     taken: Option<SliceId>,
     /// Of this peer's own copy with estimates: the parameters at the difference before.
     before: Vec<f32>,
+}
+
+impl Copy {
+    /// Leaves in `room` what the difference of a round is added to, and gives the difference's share.
+    fn open(&self, plan: CopyPlan, round: Round, room: &mut Vec<f32>) -> f32 {
+        room.clear();
+        match plan {
+            CopyPlan::Parameters => {
+                room.extend_from_slice(&self.values);
+                1.0
+            }
+            CopyPlan::Estimates => {
+                let share = 2.0 / time(round);
+                room.extend(self.values.iter().map(|h| (1.0 - share) * h));
+                share
+            }
+        }
+    }
 }
 
 /// The copies that one peer holds, its own among them.
@@ -66,55 +83,10 @@ impl Differences {
         }
     }
 
-    /// Moves a copy by an encoded difference. `copy` has changed only where it succeeds.
-    fn moved(
-        &mut self,
-        copy: &[f32],
-        slice: SliceId,
-        bytes: &[u8],
-        codec: &dyn Codec,
-    ) -> Result<(), String> {
-        let scratch = &mut self.scratch;
-        scratch.clear();
-        let share = match self.plan {
-            CopyPlan::Parameters => {
-                scratch.extend_from_slice(copy);
-                1.0
-            }
-            CopyPlan::Estimates => {
-                let share = 2.0 / time(slice.round);
-                scratch.extend(copy.iter().map(|h| (1.0 - share) * h));
-                share
-            }
-        };
-        add_decoded(codec, bytes, share, scratch)
-    }
-
     /// Takes one slice into the copy of its origin. The copy has not changed when it fails.
-    fn take(
-        &mut self,
-        slice: SliceId,
-        host: &dyn Host,
-        codec: &dyn Codec,
-        len: usize,
-    ) -> WorkResult {
-        let mut copy = self
-            .copies
-            .remove(&(slice.fragment, slice.origin))
-            .unwrap_or_default();
-        let taken = self.take_into(&mut copy, slice, host, codec, len);
-        self.copies.insert((slice.fragment, slice.origin), copy);
-        taken
-    }
-
-    fn take_into(
-        &mut self,
-        copy: &mut Copy,
-        slice: SliceId,
-        host: &dyn Host,
-        codec: &dyn Codec,
-        len: usize,
-    ) -> WorkResult {
+    fn take(&mut self, work: &Work<'_>, slice: SliceId, len: usize) -> WorkResult {
+        let name = (slice.fragment, slice.origin);
+        let copy = self.copies.entry(name).or_default();
         // A mix that failed has perhaps taken the first of its slices. After a whole copy all are taken again.
         let whole = slice.part == Part::Aggregate;
         let past = |taken: SliceId| taken.attempt == slice.attempt && slice.round <= taken.round;
@@ -122,71 +94,63 @@ impl Differences {
         if copy.taken.is_some_and(done) {
             return Ok(());
         }
-        let bytes = bytes_of(slice, host)?;
-        let bad = |reason: String| bad_slice(slice, reason);
-        if whole {
-            self.scratch.clear();
-            self.scratch.resize(len, 0.0);
-            add_decoded(codec, &bytes, 1.0, &mut self.scratch).map_err(bad)?;
+        let bytes = bytes_of(slice, work.host)?;
+        let room = &mut self.scratch;
+        let share = if whole {
+            room.clear();
+            room.resize(len, 0.0);
+            1.0
         } else if copy.values.len() == len {
-            self.moved(&copy.values, slice, &bytes, codec)
-                .map_err(bad)?;
+            copy.open(self.plan, slice.round, room)
         } else {
-            return Err(bad("there is nothing that it differs from".to_owned()));
-        }
-        std::mem::swap(&mut self.scratch, &mut copy.values);
+            let reason = "there is nothing that it differs from";
+            return Err(bad_slice(slice, reason.to_owned()));
+        };
+        let added = add_decoded(work.core.codecs.of(&slice), &bytes, share, room);
+        added.map_err(|reason| bad_slice(slice, reason))?;
+        std::mem::swap(room, &mut copy.values);
         copy.taken = Some(slice);
         Ok(())
     }
 
     /// Encodes the difference of the parameters to this peer's own copy, and moves the copy by it.
-    fn encode_difference(
-        &mut self,
-        core: &mut MixCore,
-        slice: SliceId,
-        out: &mut Vec<u8>,
-    ) -> WorkResult {
+    fn encode_difference(&mut self, core: &mut MixCore, from: Stored<'_>) -> WorkResult {
+        let (slice, out) = (from.slice, from.out);
         let range = core.places.of(slice.fragment);
         let x = &core.local.values()[range.clone()];
         core.places.must_be_finite(range.start, x)?;
-        let key = (slice.fragment, slice.origin);
-        let Some(mut own) = self.copies.remove(&key) else {
+        let Some(own) = self.copies.get_mut(&(slice.fragment, slice.origin)) else {
             return Err(WorkError::Storage {
                 reason: "there is no copy yet that parameters differ from".to_owned(),
             });
         };
-        self.scratch.clear();
+        let room = &mut self.scratch;
+        room.clear();
         match self.plan {
             CopyPlan::Parameters => {
                 let pairs = x.iter().zip(&own.values);
-                self.scratch.extend(pairs.map(|(x, h)| x - h));
+                room.extend(pairs.map(|(x, h)| x - h));
             }
             CopyPlan::Estimates => {
                 let half = 0.5 * time(slice.round);
                 let pairs = x.iter().zip(&own.before);
                 let sent = pairs.map(|(x, before)| before + half * (x - before));
-                self.scratch.extend(sent);
+                room.extend(sent);
                 own.before.copy_from_slice(x);
             }
         }
-        core.encode_values(slice, &self.scratch, out);
-        let codec = core.codecs.of(&slice);
-        let moved = self.moved(&own.values, slice, out, codec);
-        if moved.is_ok() {
-            std::mem::swap(&mut self.scratch, &mut own.values);
-        }
-        self.copies.insert(key, own);
+        core.encode_values(slice, room, out);
+        let share = own.open(self.plan, slice.round, room);
+        let moved = add_decoded(core.codecs.of(&slice), out, share, room);
         // Parameters that are this large are no neighbour's fault, and none would take them.
-        moved.map_err(|reason| WorkError::Storage { reason })
+        moved.map_err(|reason| WorkError::Storage { reason })?;
+        std::mem::swap(room, &mut own.values);
+        Ok(())
     }
 
     /// Encodes this peer's own copy whole. Where there is none yet, it begins at the parameters.
-    fn encode_whole(
-        &mut self,
-        core: &mut MixCore,
-        slice: SliceId,
-        out: &mut Vec<u8>,
-    ) -> WorkResult {
+    fn encode_whole(&mut self, core: &mut MixCore, from: Stored<'_>) -> WorkResult {
+        let slice = from.slice;
         let range = core.places.of(slice.fragment);
         let own = self
             .copies
@@ -200,23 +164,17 @@ impl Differences {
                 own.before.extend_from_slice(x);
             }
         }
-        core.encode_values(slice, &own.values, out);
+        core.encode_values(slice, &own.values, from.out);
         Ok(())
     }
 
     /// Takes the slices into the copies of their origins, then mixes the copies into the anchor.
-    fn mix(
-        &mut self,
-        core: &mut MixCore,
-        fragment: FragmentId,
-        inputs: &[(SliceId, f64)],
-        host: &dyn Host,
-    ) -> WorkResult {
-        let range = core.places.of(fragment);
+    fn mix(&mut self, work: &mut Work<'_>, fragment: FragmentId, inputs: Inputs<'_>) -> WorkResult {
+        let range = work.core.places.of(fragment);
         for (slice, _) in inputs {
-            let codec = core.codecs.of(slice);
-            self.take(*slice, host, codec, range.len())?;
+            self.take(work, *slice, range.len())?;
         }
+        let core = &mut *work.core;
         let own = self.me.and_then(|me| self.copies.get(&(fragment, me)));
         let anchor = &mut core.anchor.values[range.clone()];
         // A peer that has sent nothing yet is mixed as it is.
@@ -238,35 +196,22 @@ impl Differences {
 
 // The copies stay what the neighbours hold when the anchor is replaced: the next difference leads to the new one.
 impl Mixer for Differences {
-    fn combine(
-        &mut self,
-        core: &mut MixCore,
-        piece: Piece,
-        how: &Combination,
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
-        core.mix_copies(piece, how, |core, fragment, inputs| {
-            self.mix(core, fragment, inputs, host)
+    fn combine(&mut self, work: Work<'_>, piece: Piece, how: &Combination) -> WorkResult<Done> {
+        work.mix_copies(piece, how, |work, fragment, inputs| {
+            self.mix(work, fragment, inputs)
         })
     }
 
-    fn encode(
-        &mut self,
-        core: &mut MixCore,
-        store: StoreId,
-        slice: SliceId,
-        _of: u16,
-        out: &mut Vec<u8>,
-    ) -> WorkResult {
-        match store {
-            StoreId::Replica(me) if me == slice.origin => {
+    fn encode(&mut self, core: &mut MixCore, from: Stored<'_>) -> WorkResult {
+        match from.store {
+            StoreId::Replica(me) if me == from.slice.origin => {
                 self.me = Some(me);
-                match slice.part {
-                    Part::Aggregate => self.encode_whole(core, slice, out),
-                    _ => self.encode_difference(core, slice, out),
+                match from.slice.part {
+                    Part::Aggregate => self.encode_whole(core, from),
+                    _ => self.encode_difference(core, from),
                 }
             }
-            _ => Err(WorkError::Storage {
+            store => Err(WorkError::Storage {
                 reason: format!("there are no differences in {store:?}"),
             }),
         }

@@ -3,11 +3,10 @@
 use crate::aggregate::{Aggregator, RMS_MAX, quarantine};
 use crate::compress::{Agreed, Bad, Contributed, Gathering};
 use crate::executor::codecs::{bad_slice, bytes_of, seeds};
-use crate::executor::force::End;
 use crate::executor::frame::Held;
 use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Rule, foreign};
+use crate::executor::mixer::{End, Inputs, Mixer, Rule, Work, foreign, total};
 use bytes::Bytes;
 use murmurate_protocol::{Combination, Done, Piece, SliceId, WorkError};
 
@@ -28,33 +27,16 @@ impl Gathered {
 }
 
 impl Mixer for Gathered {
-    fn combine(
-        &mut self,
-        _core: &mut MixCore,
-        _piece: Piece,
-        _how: &Combination,
-        _host: &dyn Host,
-    ) -> WorkResult<Done> {
+    fn combine(&mut self, _: Work<'_>, _: Piece, _: &Combination) -> WorkResult<Done> {
         Err(foreign("combine"))
     }
 
-    fn apply(
-        &mut self,
-        core: &mut MixCore,
-        end: End,
-        decided: &[SliceId],
-        host: &dyn Host,
-    ) -> WorkResult {
-        core.apply_aggregates(end, decided, host)
+    fn apply(&mut self, mut work: Work<'_>, end: End, decided: &[SliceId]) -> WorkResult {
+        work.apply_aggregates(end, decided)
     }
 
-    fn gather(
-        &mut self,
-        core: &mut MixCore,
-        end: End,
-        inputs: &[(SliceId, f64)],
-        host: &dyn Host,
-    ) -> WorkResult {
+    fn gather(&mut self, work: Work<'_>, end: End, inputs: Inputs<'_>) -> WorkResult {
+        let (core, host) = (work.core, work.host);
         // Only this peer lacks it. To leave it out, as bytes that are bad, would leave this peer with
         // another anchor than the others.
         if let Some((slice, _)) = inputs.iter().find(|(slice, _)| host.get(slice).is_none()) {
@@ -87,7 +69,7 @@ fn gather_in_common(
     End {
         round, fragment, ..
     }: End,
-    inputs: &[(SliceId, f64)],
+    inputs: Inputs<'_>,
     moved: &mut Vec<f32>,
     host: &dyn Host,
 ) -> WorkResult {
@@ -95,7 +77,7 @@ fn gather_in_common(
         return Ok(());
     };
     let range = core.places.of(fragment);
-    let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+    let total = total(inputs);
     let bytes = inputs.iter().map(|(slice, _)| bytes_of(*slice, host));
     let bytes = bytes.collect::<Result<Vec<Bytes>, _>>()?;
     let given = inputs.iter().zip(&bytes);
@@ -138,7 +120,7 @@ fn gather_checked(
     codec: &mut dyn Gathering,
     agreed: &Agreed<'_>,
     len: usize,
-    inputs: &[(SliceId, f64)],
+    inputs: Inputs<'_>,
     moved: &mut Vec<f32>,
 ) -> WorkResult {
     let of = |at: usize| inputs[at.min(inputs.len() - 1)].0;

@@ -4,11 +4,10 @@
 use super::mixed::{mean, mean_of_parts};
 use crate::aggregate::Aggregator;
 use crate::correct::Companion;
-use crate::executor::force::End;
 use crate::executor::frame::Held;
-use crate::executor::host::{Host, WorkResult};
+use crate::executor::host::WorkResult;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, Rule};
+use crate::executor::mixer::{End, Mixer, Rule, Work};
 use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId};
 
 /// Means of parameters.
@@ -51,33 +50,22 @@ impl Gossip {
 }
 
 impl Mixer for Gossip {
-    fn combine(
-        &mut self,
-        core: &mut MixCore,
-        piece: Piece,
-        how: &Combination,
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
-        core.mix_by(piece, how, |codecs, local, mix, keep, inputs| {
-            let own = Some((local, keep as f32));
-            let compared = self.rule.compare(codecs, own, mix, inputs, host);
+    fn combine(&mut self, work: Work<'_>, piece: Piece, how: &Combination) -> WorkResult<Done> {
+        work.mix_by(piece, how, |of| {
+            let own = Some((of.local, of.keep as f32));
+            let rule = &mut self.rule;
+            let compared = rule.compare(of.codecs, own, of.mix, of.inputs, of.host);
             compared.unwrap_or_else(|| match &mut self.part {
-                Some(part) => mean_of_parts(codecs, local, mix, keep, inputs, host, part),
-                None => mean(codecs, local, mix, keep, inputs, host),
+                Some(part) => mean_of_parts(of, part),
+                None => mean(of),
             })
         })
     }
 
-    fn apply(
-        &mut self,
-        core: &mut MixCore,
-        end: End,
-        _decided: &[SliceId],
-        _host: &dyn Host,
-    ) -> WorkResult {
-        core.end_mixed(end.fragment, false);
+    fn apply(&mut self, work: Work<'_>, end: End, _decided: &[SliceId]) -> WorkResult {
+        work.core.end_mixed(end.fragment, false);
         if let Some(anchors) = &mut self.anchors {
-            anchors.end(core, end.fragment);
+            anchors.end(work.core, end.fragment);
         }
         Ok(())
     }

@@ -5,60 +5,62 @@ use crate::executor::codecs::{Codecs, encoded};
 use crate::executor::frame::Held;
 use crate::executor::host::{Host, WorkResult};
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign, missing};
-use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId, StoreId};
+use crate::executor::mixer::{Inputs, Mixer, Stored, Work, foreign, missing, total};
+use murmurate_protocol::{Combination, Done, FragmentId, Piece, SliceId};
 
-impl MixCore {
+impl Work<'_> {
     /// Performs `Combination::Mix` by the weighted mean; any other belongs to another exchange.
-    pub(super) fn mix(
-        &mut self,
-        piece: Piece,
-        how: &Combination,
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
-        self.mix_by(piece, how, |codecs, local, mix, keep, inputs| {
-            mean(codecs, local, mix, keep, inputs, host)
-        })
+    pub(super) fn mix(self, piece: Piece, how: &Combination) -> WorkResult<Done> {
+        self.mix_by(piece, how, mean)
     }
 
-    /// As [`MixCore::mix`], by `make(codecs, local parameters, mix, keep, inputs)`. If that fails, the anchor
-    /// holds the local parameters.
+    /// As [`Work::mix`], by `make`. If that fails, the anchor holds the local parameters.
     pub(super) fn mix_by(
-        &mut self,
+        self,
         piece: Piece,
         how: &Combination,
-        make: impl FnOnce(&Codecs, &[f32], &mut [f32], f64, &[(SliceId, f64)]) -> WorkResult,
+        make: impl FnOnce(Mix<'_>) -> WorkResult,
     ) -> WorkResult<Done> {
         let Combination::Mix { keep, inputs, .. } = how else {
             return Err(foreign("combine"));
         };
-        let range = self.places.of(piece.fragment);
-        let local = &self.local.values()[range.clone()];
-        let mix = &mut self.anchor.values[range];
-        let made = make(&self.codecs, local, mix, *keep, inputs);
+        let (core, host) = (self.core, self.host);
+        let range = core.places.of(piece.fragment);
+        let local = &core.local.values()[range.clone()];
+        let mix = &mut core.anchor.values[range];
+        let made = make(Mix {
+            codecs: &core.codecs,
+            local,
+            mix,
+            keep: *keep,
+            inputs,
+            host,
+        });
         if made.is_err() {
             mix.copy_from_slice(local);
         }
-        self.mixed[usize::from(piece.fragment.0)] = made.is_ok();
+        core.mixed[usize::from(piece.fragment.0)] = made.is_ok();
         made.map(|()| Done::Combined)
     }
 
-    /// Performs `Combination::MixReplicas` by `make(core, fragment, inputs)`; any other belongs to another
+    /// Performs `Combination::MixReplicas` by `make(work, fragment, inputs)`; any other belongs to another
     /// exchange.
     pub(super) fn mix_copies(
-        &mut self,
+        mut self,
         piece: Piece,
         how: &Combination,
-        make: impl FnOnce(&mut Self, FragmentId, &[(SliceId, f64)]) -> WorkResult,
+        make: impl FnOnce(&mut Self, FragmentId, Inputs<'_>) -> WorkResult,
     ) -> WorkResult<Done> {
         let Combination::MixReplicas { inputs, .. } = how else {
             return Err(foreign("combine"));
         };
-        let made = make(self, piece.fragment, inputs);
-        self.mixed[usize::from(piece.fragment.0)] = made.is_ok();
+        let made = make(&mut self, piece.fragment, inputs);
+        self.core.mixed[usize::from(piece.fragment.0)] = made.is_ok();
         made.map(|()| Done::Combined)
     }
+}
 
+impl MixCore {
     /// Ends a fragment's round: the anchor is the mix, or what training left where there is none.
     /// `in_anchor` says that the anchor holds the result in any case.
     pub(in crate::executor) fn end_mixed(&mut self, fragment: FragmentId, in_anchor: bool) {
@@ -72,50 +74,49 @@ impl MixCore {
     }
 }
 
+/// One fragment's parameters and those of others, with their weights.
+pub(super) struct Mix<'a> {
+    pub(super) codecs: &'a Codecs,
+    pub(super) local: &'a [f32],
+    /// Takes the result.
+    pub(super) mix: &'a mut [f32],
+    /// The weight of the local parameters.
+    pub(super) keep: f64,
+    pub(super) inputs: Inputs<'a>,
+    pub(super) host: &'a dyn Host,
+}
+
 /// `mix = (keep local + sum_k a_k decode(slice_k)) / (keep + sum_k a_k)`.
-pub(super) fn mean(
-    codecs: &Codecs,
-    local: &[f32],
-    mix: &mut [f32],
-    keep: f64,
-    inputs: &[(SliceId, f64)],
-    host: &dyn Host,
-) -> WorkResult {
-    let total = keep + inputs.iter().map(|(_, weight)| weight).sum::<f64>();
-    let share = (keep / total) as f32;
+pub(super) fn mean(of: Mix<'_>) -> WorkResult {
+    let total = of.keep + total(of.inputs);
+    let share = (of.keep / total) as f32;
     let own = |start: usize, mixed: &mut [f32]| {
         if share == 0.0 {
             // Peers that take only what others sent hold the same bits, of zeros, too.
             mixed.fill(0.0);
             return;
         }
-        for (mixed, value) in mixed.iter_mut().zip(&local[start..]) {
+        for (mixed, value) in mixed.iter_mut().zip(&of.local[start..]) {
             *mixed = share * value;
         }
     };
-    codecs.sum_all(mix, inputs, total, host, own)
+    of.codecs.sum_all(of.mix, of.inputs, total, of.host, own)
 }
 
 /// `mix = local + sum_k a_k / (keep + sum_k a_k) (slice_k - local)`, at each place over the slices that have
 /// it. Where all of them have all values this is the weighted mean. Source: Tang et al. 2020, SAPS-PSGD,
 /// equation 7, with the mask of the codec.
-pub(super) fn mean_of_parts(
-    codecs: &Codecs,
-    local: &[f32],
-    mix: &mut [f32],
-    keep: f64,
-    inputs: &[(SliceId, f64)],
-    host: &dyn Host,
-    part: &mut Vec<f32>,
-) -> WorkResult {
-    let total = keep + inputs.iter().map(|(_, weight)| weight).sum::<f64>();
-    part.resize(local.len(), 0.0);
-    mix.copy_from_slice(local);
-    for (slice, weight) in inputs {
+pub(super) fn mean_of_parts(of: Mix<'_>, part: &mut Vec<f32>) -> WorkResult {
+    let total = of.keep + total(of.inputs);
+    part.resize(of.local.len(), 0.0);
+    of.mix.copy_from_slice(of.local);
+    for (slice, weight) in of.inputs {
         // A value that is added to -0 is never -0 again, unless it is -0 itself.
-        codecs.sum_all(part, &[(*slice, 1.0)], 1.0, host, |_, run| run.fill(-0.0))?;
+        let one = [(*slice, 1.0)];
+        of.codecs
+            .sum_all(part, &one, 1.0, of.host, |_, run| run.fill(-0.0))?;
         let share = (weight / total) as f32;
-        let here = mix.iter_mut().zip(local).zip(&*part);
+        let here = of.mix.iter_mut().zip(of.local).zip(&*part);
         for ((mixed, own), theirs) in here.filter(|(_, v)| v.to_bits() != (-0.0f32).to_bits()) {
             *mixed += share * (theirs - own);
         }
@@ -136,38 +137,25 @@ impl Mixer for Grouped {
     /// `Combination::Reduce` is `sum = sum_k a_k decode(slice_k) / sum_k a_k` over whole fragments, in the
     /// order given. Of this peer's values it reads only the published ones, so it can be done
     /// while the trainer trains. `Order::Encode` follows at once.
-    fn combine(
-        &mut self,
-        core: &mut MixCore,
-        piece: Piece,
-        how: &Combination,
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
+    fn combine(&mut self, work: Work<'_>, piece: Piece, how: &Combination) -> WorkResult<Done> {
         let Combination::Reduce(inputs) = how else {
-            return core.mix(piece, how, host);
+            return work.mix(piece, how);
         };
+        let (codecs, places) = (&work.core.codecs, &work.core.places);
         self.of = None;
-        self.sum.resize(core.places.of(piece.fragment).len(), 0.0);
-        let total = inputs.iter().map(|(_, weight)| weight).sum();
+        self.sum.resize(places.of(piece.fragment).len(), 0.0);
         let zero = |_, sum: &mut [f32]| sum.fill(0.0);
-        core.codecs
-            .sum_all(&mut self.sum, inputs, total, host, zero)?;
+        codecs.sum_all(&mut self.sum, inputs, total(inputs), work.host, zero)?;
         self.of = Some(piece.fragment);
         Ok(Done::Combined)
     }
 
-    fn encode(
-        &mut self,
-        core: &mut MixCore,
-        _store: StoreId,
-        slice: SliceId,
-        _of: u16,
-        out: &mut Vec<u8>,
-    ) -> WorkResult {
-        if self.of.take() != Some(slice.fragment) {
+    fn encode(&mut self, core: &mut MixCore, from: Stored<'_>) -> WorkResult {
+        if self.of.take() != Some(from.slice.fragment) {
             return Err(missing("mean of a group"));
         }
-        core.codecs.encode_aggregate(&slice, &self.sum, None, out);
+        core.codecs
+            .encode_aggregate(&from.slice, &self.sum, None, from.out);
         Ok(())
     }
 
@@ -184,14 +172,8 @@ pub(super) struct Relayed {
 }
 
 impl Mixer for Relayed {
-    fn combine(
-        &mut self,
-        core: &mut MixCore,
-        piece: Piece,
-        how: &Combination,
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
-        core.mix(piece, how, host)
+    fn combine(&mut self, work: Work<'_>, piece: Piece, how: &Combination) -> WorkResult<Done> {
+        work.mix(piece, how)
     }
 
     /// Encodes `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)`, where a_k is the number of
@@ -199,16 +181,11 @@ impl Mixer for Relayed {
     /// divided by its count, so that the encoded mean has the size of parameters. Sums run in the
     /// order given. Without inputs it is this peer's parameters. Source: Vogels et al. 2021
     /// (NeurIPS), algorithm 1, line 5.
-    fn relay(
-        &mut self,
-        core: &mut MixCore,
-        slice: SliceId,
-        inputs: &[(SliceId, f64)],
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
+    fn relay(&mut self, work: Work<'_>, slice: SliceId, inputs: Inputs<'_>) -> WorkResult<Done> {
+        let (core, host) = (work.core, work.host);
         let range = core.places.of(slice.fragment);
         let local = &core.local.values()[range.clone()];
-        let total = 1.0 + inputs.iter().map(|(_, count)| count).sum::<f64>();
+        let total = 1.0 + total(inputs);
         let own = (1.0 / total) as f32;
         let begin = |start: usize, sum: &mut [f32]| {
             let values = sum.iter_mut().zip(&local[start..]);

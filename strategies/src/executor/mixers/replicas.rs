@@ -39,12 +39,10 @@
 //! residual for each neighbour. Special cases: a lossless codec and rate 1 are D-PSGD's `X W`; rate
 //! 1/2 with exact diffusion is D2 with `(I + W) / 2`.
 
-use crate::compress::Codec;
 use crate::executor::codecs::{add_decoded, bad_slice, bytes_of};
-use crate::executor::force::End;
-use crate::executor::host::{Host, WorkResult};
+use crate::executor::host::WorkResult;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::Mixer;
+use crate::executor::mixer::{End, Inputs, Mixer, Stored, Work};
 use murmurate_protocol::{
     Combination, Done, FragmentId, Part, PeerId, Piece, SliceId, StoreId, WorkError,
 };
@@ -149,29 +147,27 @@ impl Replicas {
     }
 
     /// Takes one slice into the copy of its origin. The copy has not changed when it fails.
-    fn take(
-        &mut self,
-        slice: SliceId,
-        bytes: &[u8],
-        codec: &dyn Codec,
-        len: usize,
-    ) -> Result<(), String> {
+    fn take(&mut self, work: &Work<'_>, slice: SliceId, len: usize) -> WorkResult {
+        let bytes = bytes_of(slice, work.host)?;
+        let bad = |reason: &str| bad_slice(slice, reason.to_owned());
         let keeps = self.keeps(slice.fragment);
         let copies = self.copies.get_mut(&(slice.fragment, slice.origin));
-        let copies = copies.ok_or("there is no replica for it")?;
+        let copies = copies.ok_or_else(|| bad("there is no replica for it"))?;
         if copies.taken == Some(slice) {
             return Ok(());
         }
-        self.scratch.clear();
+        let room = &mut self.scratch;
+        room.clear();
         if slice.part == Part::Aggregate || keeps == Keeps::Residual {
-            self.scratch.resize(len, 0.0);
+            room.resize(len, 0.0);
         } else if copies.theirs.len() == len {
-            self.scratch.extend_from_slice(&copies.theirs);
+            room.extend_from_slice(&copies.theirs);
         } else {
-            return Err("there is nothing that it differs from".to_owned());
+            return Err(bad("there is nothing that it differs from"));
         }
-        add_decoded(codec, bytes, 1.0, &mut self.scratch)?;
-        std::mem::swap(&mut self.scratch, &mut copies.theirs);
+        let added = add_decoded(work.core.codecs.of(&slice), &bytes, 1.0, room);
+        added.map_err(|reason| bad(&reason))?;
+        std::mem::swap(room, &mut copies.theirs);
         copies.taken = Some(slice);
         Ok(())
     }
@@ -181,8 +177,7 @@ impl Replicas {
         &mut self,
         core: &mut MixCore,
         peer: PeerId,
-        slice: SliceId,
-        out: &mut Vec<u8>,
+        Stored { slice, out, .. }: Stored<'_>,
     ) -> WorkResult {
         let range = core.places.of(slice.fragment);
         let values = &core.local.values()[range.clone()];
@@ -221,20 +216,12 @@ impl Replicas {
 
     /// Takes the slices into the copies of their origins, then moves the local parameters towards
     /// each neighbour by its weight, into the anchor.
-    fn mix(
-        &mut self,
-        core: &mut MixCore,
-        fragment: FragmentId,
-        inputs: &[(SliceId, f64)],
-        host: &dyn Host,
-    ) -> WorkResult {
-        let range = core.places.of(fragment);
+    fn mix(&mut self, work: &mut Work<'_>, fragment: FragmentId, inputs: Inputs<'_>) -> WorkResult {
+        let range = work.core.places.of(fragment);
         for (slice, _) in inputs {
-            let bytes = bytes_of(*slice, host)?;
-            let codec = core.codecs.of(slice);
-            let taken = self.take(*slice, &bytes, codec, range.len());
-            taken.map_err(|reason| bad_slice(*slice, reason))?;
+            self.take(work, *slice, range.len())?;
         }
+        let core = &mut *work.core;
         let anchor = &mut core.anchor.values[range.clone()];
         anchor.copy_from_slice(&core.local.values()[range]);
         let keeps = self.keeps(fragment);
@@ -264,44 +251,25 @@ impl Replicas {
 }
 
 impl Mixer for Replicas {
-    fn combine(
-        &mut self,
-        core: &mut MixCore,
-        piece: Piece,
-        how: &Combination,
-        host: &dyn Host,
-    ) -> WorkResult<Done> {
-        core.mix_copies(piece, how, |core, fragment, inputs| {
-            self.mix(core, fragment, inputs, host)
+    fn combine(&mut self, work: Work<'_>, piece: Piece, how: &Combination) -> WorkResult<Done> {
+        work.mix_copies(piece, how, |work, fragment, inputs| {
+            self.mix(work, fragment, inputs)
         })
     }
 
-    fn encode(
-        &mut self,
-        core: &mut MixCore,
-        store: StoreId,
-        slice: SliceId,
-        _of: u16,
-        out: &mut Vec<u8>,
-    ) -> WorkResult {
-        match store {
-            StoreId::Replica(peer) => self.encode_difference(core, peer, slice, out),
-            _ => Err(WorkError::Storage {
+    fn encode(&mut self, core: &mut MixCore, from: Stored<'_>) -> WorkResult {
+        match from.store {
+            StoreId::Replica(peer) => self.encode_difference(core, peer, from),
+            store => Err(WorkError::Storage {
                 reason: format!("there are no replicas in {store:?}"),
             }),
         }
     }
 
-    fn apply(
-        &mut self,
-        core: &mut MixCore,
-        end: End,
-        _decided: &[SliceId],
-        _host: &dyn Host,
-    ) -> WorkResult {
+    fn apply(&mut self, work: Work<'_>, end: End, _decided: &[SliceId]) -> WorkResult {
         // A companion that flows is known from the links, whether it was mixed in this round or not.
         let in_anchor = self.flows(end.fragment);
-        core.end_mixed(end.fragment, in_anchor);
+        work.core.end_mixed(end.fragment, in_anchor);
         Ok(())
     }
 

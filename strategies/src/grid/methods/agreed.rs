@@ -152,7 +152,7 @@ fn scored(strategy: &Strategy) -> Result<(), StrategyError> {
         "leave out overlap.late_steps, overlap.stagger and overlap.layers, or use rule = \"centered-clip\"",
     )?;
     refuse(
-        strategy.is_cut(),
+        strategy.overlap.is_cut(),
         RULE,
         "a contribution is evaluated as a whole",
         "leave out overlap.fragments and overlap.cut, or use rule = \"centered-clip\"",

@@ -19,9 +19,8 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     label: |kind| matches!(kind, ExchangeKind::AllReduce).then_some("all-reduce"),
     read: |_| Ok(Chosen::plain(ExchangeKind::AllReduce)),
     write: |strategy, tables| {
-        tables
-            .architecture
-            .set_schedule(strategy.schedule(), strategy.links());
+        let links = strategy.architecture.links.as_ref();
+        tables.architecture.set_schedule(strategy.schedule(), links);
     },
     check: agreed::check,
     mixing: |strategy| Mixing::Agreed {

@@ -34,11 +34,8 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     write: |strategy, tables| {
         if let ExchangeKind::Differences(plan) = strategy.exchange() {
             let at = COPIES.iter().position(|copy| *copy == plan);
-            let name = COPY.range.to_toml(at.unwrap_or(0) as f64);
-            tables
-                .architecture
-                .parameters
-                .extend([(COPY.name.to_owned(), name)]);
+            let copy = COPY.entry(at.unwrap_or(0) as f64);
+            tables.architecture.parameters.extend([copy]);
         }
     },
     check,

@@ -5,6 +5,7 @@
 use super::super::StrategyError;
 use super::super::entry::Entry;
 use super::super::tables::Tables;
+use super::super::validate::does_not_apply;
 use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS, LIARS, keys_of};
 use super::server_rules;
 use super::spec::{Chosen, Costs, ExchangeSpec, Given};
@@ -176,10 +177,7 @@ fn read(given: &Given) -> Result<Chosen, StrategyError> {
         });
     };
     if parts > 0 {
-        return Err(StrategyError::DoesNotApply {
-            key: format!("architecture.{}", PARTS.name),
-            method: format!("`{}`", mode.name),
-        });
+        return Err(does_not_apply("architecture", PARTS.name, mode.name));
     }
     let own = keys_of(mode);
     let center = CenterPlan {
@@ -210,11 +208,12 @@ fn leads(mode: &Entry, values: &Values) -> Result<Option<LeadPlan>, StrategyErro
     }
     let most = number(LEAD_MOST);
     if most < least {
-        return Err(StrategyError::Range {
-            key: "synchronization.lead_most".to_owned(),
-            found: most.to_string(),
-            needed: "from `synchronization.lead` to a million".to_owned(),
-        });
+        let needed = "from `synchronization.lead` to a million";
+        return Err(StrategyError::range(
+            "synchronization.lead_most",
+            most,
+            needed,
+        ));
     }
     Ok(Some(LeadPlan { least, most }))
 }
@@ -225,7 +224,7 @@ fn write(strategy: &Strategy, tables: &mut Tables) {
     set(&mut tables.architecture.parameters, &[OWNERS], &owners);
     let when = &mut tables.synchronization;
     let ExchangeKind::Center(center) = kind else {
-        let parts = [(PARTS.name, f64::from(strategy.parts()))];
+        let parts = [(PARTS.name, f64::from(strategy.architecture.parts))];
         set(&mut tables.architecture.parameters, &[PARTS], &parts);
         when.mode = Some(BSP.name.to_owned());
         return;

@@ -74,7 +74,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
         let values = values(strategy.exchange());
         let given = PARAMETERS.iter().zip(values);
         let given = given.filter(|(parameter, value)| parameter.default != Some(*value));
-        let named = given.map(|(key, value)| (key.name.to_owned(), key.range.to_toml(value)));
+        let named = given.map(|(key, value)| key.entry(value));
         tables.architecture.parameters.extend(named);
     },
     check,

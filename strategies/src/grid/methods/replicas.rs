@@ -26,9 +26,8 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     label: |kind| matches!(kind, ExchangeKind::Replicas).then_some("replicas"),
     read,
     write: |strategy, tables| {
-        if let Some(rate) = strategy.rate() {
-            let rate = (RATE.name.to_owned(), rate.into());
-            tables.architecture.parameters.extend([rate]);
+        if let Some(rate) = strategy.architecture.rate {
+            tables.architecture.parameters.extend([RATE.entry(rate)]);
         }
     },
     check,

@@ -54,7 +54,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
 /// Refuses parts that do not work with the owners, the codec or the agreement.
 pub(super) fn in_parts(strategy: &Strategy) -> Result<(), StrategyError> {
     const KEY: &str = "architecture.parts";
-    let parts = strategy.parts();
+    let parts = strategy.architecture.parts;
     refuse(
         parts > 0 && strategy.signs(),
         KEY,

@@ -23,7 +23,7 @@ pub(in crate::grid) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
 /// Refuses results that are applied late where no result can be late.
 fn late(strategy: &Strategy) -> Result<(), StrategyError> {
     const KEY: &str = "overlap.late_steps";
-    let late = strategy.overlap().plan.late_steps;
+    let late = strategy.overlap.plan.late_steps;
     if late == 0 {
         return Ok(());
     }
@@ -61,7 +61,7 @@ fn late(strategy: &Strategy) -> Result<(), StrategyError> {
 /// Refuses eager updates if a late result could not subtract the peer's own part again.
 fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
     const KEY: &str = "overlap.blend";
-    if strategy.overlap().blend != Blend::Eager {
+    if strategy.overlap.blend != Blend::Eager {
         return Ok(());
     }
     refuse(
@@ -87,7 +87,7 @@ fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
 /// Refuses estimates where a round is no half of an inner step's gradients.
 fn estimate(strategy: &Strategy) -> Result<(), StrategyError> {
     const KEY: &str = "overlap.blend";
-    let overlap = strategy.overlap();
+    let overlap = &strategy.overlap;
     if overlap.blend != Blend::Estimate {
         return Ok(());
     }
@@ -119,7 +119,7 @@ fn estimate(strategy: &Strategy) -> Result<(), StrategyError> {
 
 /// Refuses fragments of unequal lengths where they must be equal.
 fn cut(strategy: &Strategy) -> Result<(), StrategyError> {
-    let overlap = strategy.overlap();
+    let overlap = &strategy.overlap;
     let even = matches!(overlap.cuts, Cuts::Even(_));
     refuse(
         !even && (overlap.plan.stagger > 1 || !strategy.companion().is_none()),
@@ -132,7 +132,7 @@ fn cut(strategy: &Strategy) -> Result<(), StrategyError> {
 /// Refuses gradients that leave during the backward pass where the whole is needed first.
 fn layers(strategy: &Strategy) -> Result<(), StrategyError> {
     const KEY: &str = timing::LAYERS_KEY;
-    let plan = strategy.overlap().plan;
+    let plan = strategy.overlap.plan;
     if plan.layers == Layers::Together {
         return Ok(());
     }
@@ -170,11 +170,11 @@ fn layers(strategy: &Strategy) -> Result<(), StrategyError> {
 
 /// Refuses densities of layers where no layer is sent under the backward pass, or the codec has no density.
 fn by_layer(strategy: &Strategy) -> Result<(), StrategyError> {
-    if !strategy.overlap().has_densities() {
+    if !strategy.overlap.has_densities() {
         return Ok(());
     }
     refuse(
-        strategy.overlap().plan.layers == Layers::Together,
+        strategy.overlap.plan.layers == Layers::Together,
         densities::KEY,
         "a layer's density follows from the time in which the next one is computed, and here all leave after that",
         "set `overlap.layers` to \"as-ready\", or leave `overlap.density` out",
@@ -195,7 +195,7 @@ fn by_layer(strategy: &Strategy) -> Result<(), StrategyError> {
 /// Refuses rounds that exchange only some of the fragments where the others would be lost.
 fn stagger(strategy: &Strategy) -> Result<(), StrategyError> {
     const KEY: &str = "overlap.stagger";
-    let overlap = strategy.overlap();
+    let overlap = &strategy.overlap;
     let stagger = usize::from(overlap.plan.stagger);
     if stagger == 1 {
         return Ok(());

@@ -20,11 +20,7 @@ pub(super) fn late_steps(
     value: &Option<toml::Value>,
     budget: StepBudget,
 ) -> Result<u32, StrategyError> {
-    let refuse = |value: &toml::Value| StrategyError::Range {
-        key: KEY.to_owned(),
-        found: value.to_string(),
-        needed: NEEDED.to_owned(),
-    };
+    let refuse = |value: &toml::Value| StrategyError::range(KEY, value, NEEDED);
     match value {
         None => Ok(0),
         Some(toml::Value::Integer(steps)) => {
@@ -54,27 +50,24 @@ fn share(text: &str) -> Option<(u32, u32)> {
 
 pub(super) const LAYERS_KEY: &str = "overlap.layers";
 
+/// In the order of [`LAYERS`].
+const ALL: [Layers; LAYERS.len()] = [
+    Layers::Together,
+    Layers::AsReady,
+    Layers::ByPriority,
+    Layers::IntoForward,
+    Layers::Decoupled,
+];
+
 pub(super) fn layers(table: &Table) -> Result<Layers, StrategyError> {
-    Ok(
-        match choose(&table.layers, "together", LAYERS_KEY, &LAYERS)? {
-            "as-ready" => Layers::AsReady,
-            "by-priority" => Layers::ByPriority,
-            "into-forward" => Layers::IntoForward,
-            "decoupled" => Layers::Decoupled,
-            _ => Layers::Together,
-        },
-    )
+    let name = choose(&table.layers, LAYERS[0].name, LAYERS_KEY, &LAYERS)?;
+    let named = LAYERS.iter().zip(ALL).find(|(entry, _)| entry.name == name);
+    Ok(named.map_or(ALL[0], |(_, layers)| layers))
 }
 
 pub(super) fn layers_name(layers: Layers) -> String {
-    let name = match layers {
-        Layers::Together => "together",
-        Layers::AsReady => "as-ready",
-        Layers::ByPriority => "by-priority",
-        Layers::IntoForward => "into-forward",
-        Layers::Decoupled => "decoupled",
-    };
-    name.to_owned()
+    let named = LAYERS.iter().zip(ALL).find(|(_, all)| *all == layers);
+    named.map_or(LAYERS[0], |(entry, _)| *entry).name.to_owned()
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl Strategy {
         // Peers must have the same tensors that travel, and the layout says which.
         tables.architecture.local = None;
         let architecture = &mut tables.architecture.parameters;
-        if self.parts() == 0 {
+        if self.architecture.parts == 0 {
             architecture.remove("parts");
         }
         if !self.schedule().goes_by_sites() {
@@ -151,7 +151,7 @@ impl Strategy {
         tables.compression.codec = name(self.compression.codec.name());
         tables.compression.parameters = self.compression.codec.to_table();
         tables.compression.error_feedback = Some(self.compression.error_feedback);
-        if let Some(choice) = self.choice() {
+        if let Some(choice) = &self.compression.choice {
             choice.write(self.codec_kind(), &mut tables.compression);
         }
         tables.overlap = tables::Overlap::from_overlap(&self.overlap);

@@ -215,7 +215,7 @@ impl Strategy {
             stagger,
             late_steps,
             layers,
-        } = self.overlap().plan;
+        } = self.overlap.plan;
         let waits = stagger <= 1 && late_steps == 0 && layers == Layers::Together;
         let deltas = self.contribution() == Contribution::Delta;
         let alone = self.companion().is_none() && self.correction_kind().is_none();

@@ -9,7 +9,7 @@ use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 
 use murmurate_strategies::toy::ToyTask;
-use murmurate_strategies::{Gate, Layout, StepControl, TrainError, TrainReport, Trainer};
+use murmurate_strategies::{Gate, Layout, StepControl, TrainError, TrainReport, Trainer, Visit};
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -106,10 +106,7 @@ impl Trainer for Layers {
         unreachable!("gradients are exchanged")
     }
 
-    fn gradients(
-        &mut self,
-        on_ready: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError> {
+    fn gradients(&mut self, on_ready: Visit<'_>) -> Result<TrainReport, TrainError> {
         self.begun = false;
         let mut gradient = self.x.clone();
         for tensor in self.layout.tensors().iter().rev() {

@@ -15,6 +15,7 @@ pub mod orders;
 mod resting;
 pub mod store;
 
+pub use crate::numbers::spectrum::mixing_matrix;
 pub use crate::numbers::{gradient, near, quadratics, relative, wide};
 use bytes::Bytes;
 pub use check::{ended_alike, off_optimum, refused_key, same_bits};
@@ -31,7 +32,7 @@ use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::{MemoryState, StateSource};
 use murmurate_strategies::toy::ToyTask;
-use murmurate_strategies::{Layout, Trainer};
+use murmurate_strategies::{Gate, Layout, StepControl, TrainError, TrainReport, Trainer, Visit};
 pub use resting::Resting;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -46,7 +47,7 @@ macro_rules! forward_trainer {
 
         fn gradients(
             &mut self,
-            on_ready: &mut dyn FnMut(usize, &mut [f32]),
+            on_ready: murmurate_strategies::Visit<'_>,
         ) -> Result<murmurate_strategies::TrainReport, murmurate_strategies::TrainError> {
             self.$field.gradients(on_ready)
         }
@@ -60,7 +61,7 @@ macro_rules! forward_trainer {
             self.$field.batch()
         }
 
-        fn visit(&mut self, range: std::ops::Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        fn visit(&mut self, range: std::ops::Range<usize>, f: murmurate_strategies::Visit<'_>) {
             self.$field.visit(range, f);
         }
 
@@ -98,7 +99,7 @@ macro_rules! bare_trainer {
             1
         }
 
-        fn visit(&mut self, range: std::ops::Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        fn visit(&mut self, range: std::ops::Range<usize>, f: murmurate_strategies::Visit<'_>) {
             f(range.start, &mut self.$field[range]);
         }
 
@@ -206,7 +207,7 @@ struct Watched {
 }
 
 impl Trainer for Watched {
-    fn layout(&self) -> &murmurate_strategies::Layout {
+    fn layout(&self) -> &Layout {
         self.inner.layout()
     }
 
@@ -214,18 +215,11 @@ impl Trainer for Watched {
         self.inner.holds_a_sample()
     }
 
-    fn held_loss(
-        &mut self,
-        round: Round,
-        batches: u16,
-    ) -> Result<f64, murmurate_strategies::TrainError> {
+    fn held_loss(&mut self, round: Round, batches: u16) -> Result<f64, TrainError> {
         self.inner.held_loss(round, batches)
     }
 
-    fn steps(
-        &mut self,
-        control: &mut dyn murmurate_strategies::StepControl,
-    ) -> Result<murmurate_strategies::TrainReport, murmurate_strategies::TrainError> {
+    fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
         let report = self.inner.steps(control)?;
         let mut all = Vec::new();
         let len = self.inner.layout().len();
@@ -237,18 +231,12 @@ impl Trainer for Watched {
 
     forward_trainer!(inner);
 
-    fn gradients(
-        &mut self,
-        on_ready: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<murmurate_strategies::TrainReport, murmurate_strategies::TrainError> {
+    fn gradients(&mut self, on_ready: Visit<'_>) -> Result<TrainReport, TrainError> {
         self.begun = false;
         self.inner.gradients(on_ready)
     }
 
-    fn forward(
-        &mut self,
-        gate: &Arc<dyn murmurate_strategies::Gate>,
-    ) -> Result<bool, murmurate_strategies::TrainError> {
+    fn forward(&mut self, gate: &Arc<dyn Gate>) -> Result<bool, TrainError> {
         self.begun = self.inner.forward(gate)?;
         self.forwards.lock().unwrap().computed += u64::from(self.begun);
         Ok(self.begun)

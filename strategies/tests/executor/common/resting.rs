@@ -2,7 +2,7 @@
 
 use super::{Draw, bare_trainer};
 use murmurate_protocol::InnerStep;
-use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer, Visit};
 
 /// Takes inner steps that change nothing: what moves the parameters is gossip alone.
 pub struct Resting {
@@ -47,10 +47,7 @@ impl Trainer for Resting {
         Ok(report)
     }
 
-    fn gradients(
-        &mut self,
-        _: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<TrainReport, TrainError> {
+    fn gradients(&mut self, _: Visit<'_>) -> Result<TrainReport, TrainError> {
         Err(TrainError::Backend("gossip asks for none".to_owned()))
     }
 }

@@ -4,10 +4,10 @@
 use super::{DIM, MOMENTS, dies, near_their_mean, resting};
 use crate::common::check::{losses, worst_loss};
 use crate::common::decode::decode;
-use crate::common::{Fate, Swarm, peer, quadratic};
+use crate::common::{Fate, Swarm, mixing_matrix, peer, quadratic};
 use murmurate_protocol::{Part, PeerId, Round, SliceId};
 use murmurate_strategies::grid::Strategy;
-use murmurate_strategies::topology::{Ring, mixing_matrix};
+use murmurate_strategies::topology::Ring;
 use murmurate_strategies::toy::Quadratic;
 use std::collections::BTreeMap;
 

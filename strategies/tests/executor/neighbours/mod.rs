@@ -7,11 +7,13 @@ mod pairwise;
 mod pulled;
 mod relay;
 
-use crate::common::{Resting, Swarm, near, off_optimum, peer, quadratic, quadratics, wide};
+use crate::common::{
+    Resting, Swarm, mixing_matrix, near, off_optimum, peer, quadratic, quadratics, wide,
+};
 use murmurate_protocol::{Order, Output, Round, StepBudget};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::grid::Strategy;
-use murmurate_strategies::topology::{Ring, mixing_matrix};
+use murmurate_strategies::topology::Ring;
 
 pub(crate) const DIM: usize = 37;
 

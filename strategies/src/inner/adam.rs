@@ -1,13 +1,58 @@
+//! AdamW on flat slices: Adam with decoupled weight decay. No AMSGrad.
+//!
 //! 1-bit Adam and 0/1 Adam, the optimizer part: Adam whose second moment changes only in some inner
 //! steps. Between those the step is linear in the momentum, so gradients may be compressed with
 //! error feedback, which is the codec's part.
 
 use super::InnerOptimizer;
-use super::kind::{BETAS, EPS, InnerKind, InnerSpec, SENDS, Sends, lr};
-use super::optimizer::{Kept, Method, bias};
+use super::kind::{BETAS, EPS, InnerKind, InnerSpec, SENDS, Sends, decay, lr};
+use super::optimizer::{Kept, Method, Piece, bias};
 use crate::Layout;
 use crate::parameter::{Number, Parameter, Range as Values};
 use std::ops::Range;
+
+/// AdamW.
+///
+/// ```text
+/// m' = beta_1 * m + (1 - beta_1) * g
+/// v' = beta_2 * v + (1 - beta_2) * g^2
+/// x' = x - lr * weight_decay * x - lr * (m' / (1 - beta_1^t)) / (sqrt(v' / (1 - beta_2^t)) + eps)
+/// ```
+///
+/// with t counted from one. Shapes: x, g, m, v: `[len]`, f32; the state is m, then v. Source:
+/// Loshchilov and Hutter, "Decoupled weight decay regularization" (ICLR 2019), algorithm 2 with
+/// the learning rate as the schedule multiplier of both terms (as deep-learning frameworks have
+/// it); bias correction from Kingma and Ba, "Adam" (ICLR 2015), algorithm 1. Special cases:
+/// `weight_decay = 0` is Adam; the first inner step moves by `lr * sign(g)` up to `eps`.
+pub(super) const ADAM_W: InnerSpec = InnerSpec {
+    name: "adam-w",
+    summary: "Adam with decoupled decay",
+    equation: "m' = b1 m + (1 - b1) g, v' = b2 v + (1 - b2) g^2, x' = x - lr (m^ / (sqrt(v^) + eps) + decay x), ^: over 1 - b^t",
+    source: "Loshchilov and Hutter, ICLR 2019",
+    parameters: &[lr(0.001), BETAS, EPS, decay(0.01)],
+    needs_shapes: false,
+    counts_steps: true,
+    build: |kind, layout| {
+        let [lr, eps, weight_decay] = ["lr", "eps", "weight_decay"].map(|key| kind.single(key));
+        let [beta_1, beta_2] = kind.betas();
+        InnerOptimizer::new(layout.len(), 2, move |of: Piece<'_>| {
+            let (lr, decay) = of.kept.rates(lr, weight_decay);
+            let step_size = (f64::from(lr) / bias(beta_1, of.kept.step())) as f32;
+            let root_scale = (1.0 / bias(beta_2, of.kept.step()).sqrt()) as f32;
+            let shrink = 1.0 - lr * decay;
+            let (first, second) = of.kept.halves();
+            let pieces = of.params.iter_mut().zip(of.gradient);
+            let moments = first[of.range.clone()]
+                .iter_mut()
+                .zip(&mut second[of.range]);
+            for ((x, g), (m, v)) in pieces.zip(moments) {
+                *m = beta_1 * *m + (1.0 - beta_1) * g;
+                *v = beta_2 * *v + (1.0 - beta_2) * g * g;
+                *x = shrink * *x - step_size * *m / (v.sqrt() * root_scale + eps);
+            }
+        })
+    },
+};
 
 pub(super) const ONE_BIT: InnerSpec = InnerSpec {
     name: "one-bit-adam",
@@ -127,19 +172,19 @@ impl Method for FrozenAdam {
         }
     }
 
-    fn step(&mut self, kept: &mut Kept, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+    fn step(&mut self, of: Piece<'_>) {
         let ([beta_1, beta_2], eps) = (self.betas, self.eps);
-        let (renewals, renew) = self.freeze.renewals(kept.step());
-        let (lr, _) = kept.rates(self.lr, 0.0);
-        let step_size = (f64::from(lr) / bias(beta_1, kept.step())) as f32;
+        let (renewals, renew) = self.freeze.renewals(of.kept.step());
+        let (lr, _) = of.kept.rates(self.lr, 0.0);
+        let step_size = (f64::from(lr) / bias(beta_1, of.kept.step())) as f32;
         let root_scale = (1.0 / bias(beta_2, renewals.max(1)).sqrt()) as f32;
-        let (first, second) = kept.halves();
-        let second = &mut second[range.clone()];
-        let first = &mut first[range];
+        let (first, second) = of.kept.halves();
+        let second = &mut second[of.range.clone()];
+        let first = &mut first[of.range];
         let momenta = self.sends == Sends::Momenta;
         if renew {
             let pairs = second.iter_mut().zip(&*first);
-            for ((v, m), given) in pairs.zip(gradient) {
+            for ((v, m), given) in pairs.zip(of.gradient) {
                 let g = if momenta {
                     (given - beta_1 * m) / (1.0 - beta_1)
                 } else {
@@ -149,7 +194,7 @@ impl Method for FrozenAdam {
             }
         }
         let moments = first.iter_mut().zip(second);
-        for ((x, given), (m, v)) in params.iter_mut().zip(gradient).zip(moments) {
+        for ((x, given), (m, v)) in of.params.iter_mut().zip(of.gradient).zip(moments) {
             *m = if momenta {
                 *given
             } else {

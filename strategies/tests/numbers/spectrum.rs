@@ -1,4 +1,27 @@
-//! Spectra of mixing matrices: how fast peers converge. For analysis and tests.
+//! Mixing matrices and their spectra: how fast peers converge.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "helpers of tests; every test program uses its own part of them"
+)]
+
+use murmurate_protocol::{Round, Topology};
+
+/// The mixing matrix of a round, row by row: `W[j][i]` is the share of i's mass that goes to j.
+/// Peers only ever ask for their own partners.
+pub fn mixing_matrix(topology: &dyn Topology, round: Round, count: usize) -> Vec<Vec<f64>> {
+    let mut matrix = vec![vec![0.0; count]; count];
+    let sends: Vec<_> = (0..count)
+        .map(|rank| topology.partners(round, rank, count).send)
+        .collect();
+    for (rank, send) in sends.into_iter().enumerate() {
+        let kept = 1.0 - send.iter().map(|(_, share)| share).sum::<f64>();
+        for (to, share) in send.into_iter().chain([(rank, kept)]) {
+            matrix[to][rank] += share;
+        }
+    }
+    matrix
+}
 
 /// The factor by which one round with W shrinks the distance from the mean, at worst:
 /// `max ||W x|| / ||x||` over x of mean zero, the largest singular value of `W - (1/n) 1 1^T`.
