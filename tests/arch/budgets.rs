@@ -55,7 +55,7 @@ const MODES: [(&str, &[&str], usize); 7] = [
             "Grid",
             "GridMessage",
         ],
-        18,
+        11,
     ),
 ];
 

@@ -114,9 +114,9 @@ impl Context {
             .as_ref()
             .and_then(|roll| Some((roll, roll.place_of(self.me())?)));
         let linked = place.map(|(roll, place)| roll.linked(place, self.dealing(roll.len())));
-        // A new mate is dialled at once, whenever its last link ended.
-        for mate in self.rolls.hold(roll, linked.unwrap_or_default()) {
-            if let Some(remote) = self.view.get_mut(mate) {
+        // A new counterpart is dialled at once, whenever its last link ended.
+        for counterpart in self.rolls.hold(roll, linked.unwrap_or_default()) {
+            if let Some(remote) = self.view.get_mut(counterpart) {
                 remote.contact.dial_at = None;
             }
         }
@@ -501,33 +501,36 @@ pub(crate) struct Rolls {
     /// Those that other peers of this process hold.
     pub(crate) shared: SharedRolls,
     /// The peers of this one's row and column, or of its cells.
-    mates: Arc<SortedSet<PeerId>>,
+    counterparts: Arc<SortedSet<PeerId>>,
 }
 
 impl Rolls {
-    /// This roll is in force, in which this peer has these mates; returns those that are new.
+    /// This roll is in force, in which this peer has these counterparts; returns those that are new.
     pub(crate) fn hold(
         &mut self,
         roll: Option<Arc<Roll>>,
-        mates: SortedSet<PeerId>,
+        counterparts: SortedSet<PeerId>,
     ) -> Vec<PeerId> {
-        let fresh = mates.difference(&self.mates).copied().collect();
-        (self.roll, self.mates) = (roll, Arc::new(mates));
+        let fresh = counterparts
+            .difference(&self.counterparts)
+            .copied()
+            .collect();
+        (self.roll, self.counterparts) = (roll, Arc::new(counterparts));
         fresh
     }
 
     /// A peer of this one's row, column or cells.
-    pub(crate) fn is_mate(&self, peer: PeerId) -> bool {
-        self.mates.contains(&peer)
+    pub(crate) fn is_counterpart(&self, peer: PeerId) -> bool {
+        self.counterparts.contains(&peer)
     }
 
-    pub(crate) fn mates(&self) -> impl Iterator<Item = PeerId> {
-        self.mates.iter().copied()
+    pub(crate) fn counterparts(&self) -> impl Iterator<Item = PeerId> {
+        self.counterparts.iter().copied()
     }
 
     /// All of them, to go through while the rest of the context changes.
-    pub(crate) fn all_mates(&self) -> Arc<SortedSet<PeerId>> {
-        self.mates.clone()
+    pub(crate) fn all_counterparts(&self) -> Arc<SortedSet<PeerId>> {
+        self.counterparts.clone()
     }
 
     /// What the round's note says, if the round has one. All peers have the same bytes, so a note that cannot

@@ -35,7 +35,7 @@ fn median(rounds: impl Iterator<Item = Round>) -> Round {
 pub struct View {
     /// Boxed: a search reads ids that lie side by side, and a newcomer moves few bytes.
     remotes: SortedMap<PeerId, Box<Remote>>,
-    /// Set if the run has a roll: peers need links with the mates that it gives them.
+    /// Set if the run has a roll: peers need links with the counterparts that it gives them.
     rolls: bool,
     mine: Option<PeerRecord>,
     /// Which peers were lost to another side of a split.
@@ -248,7 +248,7 @@ impl View {
     /// Adds a verified record; true if it is new. A full view adds a new peer only from a link.
     pub(crate) fn learn(&mut self, record: &PeerRecord, now: Time) -> bool {
         let room = if self.rolls {
-            // The rest is for mates.
+            // The rest is for counterparts.
             GRID_STRANGERS_MAX
         } else {
             VIEW_PEERS_MAX
@@ -541,18 +541,21 @@ mod tests {
         let heard =
             (0..2 * GRID_STRANGERS_MAX as u16).filter(|id| view.learn(&record(*id, 1, 60), at(0)));
         assert_eq!(heard.count(), GRID_STRANGERS_MAX);
-        let mates = (GRID_COLUMNS_MAX + GROUP_MEMBERS_MAX) as u16;
-        for id in 1000..1000 + mates {
-            view.entry(peer(id)).expect("room for a mate").linked = true;
+        let counterparts = (GRID_COLUMNS_MAX + GROUP_MEMBERS_MAX) as u16;
+        for id in 1000..1000 + counterparts {
+            view.entry(peer(id)).expect("room for a counterpart").linked = true;
         }
-        assert_eq!(view.len(), GRID_STRANGERS_MAX + usize::from(mates));
+        assert_eq!(view.len(), GRID_STRANGERS_MAX + usize::from(counterparts));
         for id in 2000..3000 {
             if let Some(remote) = view.entry(peer(id)) {
                 remote.linked = true;
             }
         }
         assert_eq!(view.len(), GRID_VIEW_PEERS_MAX);
-        assert!(view.get(peer(1000)).is_some(), "a mate is not forgotten");
+        assert!(
+            view.get(peer(1000)).is_some(),
+            "a counterpart is not forgotten"
+        );
     }
 
     #[test]

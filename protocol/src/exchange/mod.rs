@@ -86,6 +86,27 @@ impl ExchangeMessage {
         }
     }
 
+    /// A wish for a place in the roll.
+    pub(crate) const fn apply(record: PeerRecord) -> Self {
+        Self::Grid(GridMessage::Apply(record))
+    }
+
+    /// The record of a peer that wants a place in the roll.
+    pub(crate) const fn applicant(&self) -> Option<&PeerRecord> {
+        match self {
+            Self::Grid(GridMessage::Apply(record)) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// The round from which on the receiver has a place in the roll.
+    pub(crate) const fn placed(&self) -> Option<Round> {
+        match self {
+            Self::Grid(GridMessage::Placed { round }) => Some(*round),
+            _ => None,
+        }
+    }
+
     /// The records in it.
     pub(crate) fn records(&self) -> Vec<PeerRecord> {
         match self {

@@ -62,7 +62,7 @@ pub(super) struct Once {
     pub(super) begun: bool,
     /// How far the wait before that has come.
     pub(super) patience: Patience,
-    /// In a grid, the first mate for which it waits.
+    /// In a grid, the first counterpart for which it waits.
     pub(super) waits_for: Option<Missing>,
     /// Set if its certificate gives this peer no part in rounds.
     pub(super) observes: bool,
@@ -72,7 +72,7 @@ pub(super) struct Once {
     pub(super) clock_off: bool,
 }
 
-/// What a mate has not done yet that a peer waits for before its first round.
+/// What a counterpart has not done yet that a peer waits for before its first round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     /// It is not here.

@@ -458,7 +458,7 @@ impl Peer {
 
     fn awaited(&self, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
         match wait {
-            Wait::Peers => self.missing_mates(),
+            Wait::Peers => self.missing_counterparts(),
             Wait::State => self.donors_awaited(),
             _ => self.exchange.awaited(&self.cx, wait, fragment),
         }

@@ -116,11 +116,11 @@ mod tests {
                 for axis in 0..axes.count() {
                     let mut dealt = vec![0; places];
                     for place in 0..places {
-                        let mates: Vec<usize> = axes.cell(place, axis).collect();
-                        assert!(mates.contains(&place), "{places} in cells of {cell}");
-                        assert!(mates.len() <= Axes::largest(cell), "{places}, {cell}");
-                        if mates[0] == place {
-                            mates.iter().for_each(|mate| dealt[*mate] += 1);
+                        let cell_of_it: Vec<usize> = axes.cell(place, axis).collect();
+                        assert!(cell_of_it.contains(&place), "{places} in cells of {cell}");
+                        assert!(cell_of_it.len() <= Axes::largest(cell), "{places}, {cell}");
+                        if cell_of_it[0] == place {
+                            cell_of_it.iter().for_each(|other| dealt[*other] += 1);
                         }
                     }
                     assert!(dealt.iter().all(|times| *times == 1), "{places}, {cell}");

@@ -140,7 +140,7 @@ impl Dealing {
     }
 
     /// All places that a place may share a cell with, in some round.
-    pub fn mates(&self, place: usize) -> impl Iterator<Item = usize> {
+    pub fn met_by(&self, place: usize) -> impl Iterator<Item = usize> {
         let along = move |axis| self.axes.cell(place, axis);
         let all = (0..self.axes.count()).flat_map(along);
         all.filter(move |other| *other != place)
@@ -271,24 +271,24 @@ mod tests {
             let dealing = random(4, places);
             assert_eq!(dealing.axes(), 2);
             for place in [0, places / 2, places - 1] {
-                let mates: SortedSet<usize> = dealing.mates(place).collect();
+                let met: SortedSet<usize> = dealing.met_by(place).collect();
                 assert!(
-                    mates.len() <= 2 * DEALT_POOL_MAX,
+                    met.len() <= 2 * DEALT_POOL_MAX,
                     "{places}: {}",
-                    mates.len()
+                    met.len()
                 );
                 for round in 0..60 {
                     let cell = dealing.cell(place, Round(round));
                     let others = cell.into_iter().filter(|other| *other != place);
                     for other in others {
-                        assert!(mates.contains(&other), "{place} of {places} meets {other}");
+                        assert!(met.contains(&other), "{place} of {places} meets {other}");
                     }
                 }
             }
             // Through others a peer reaches all.
             let mut reached = SortedSet::from([places - 1]);
             for _ in 0..2 {
-                let next = reached.iter().flat_map(|place| dealing.mates(*place));
+                let next = reached.iter().flat_map(|place| dealing.met_by(*place));
                 reached = next.chain(reached.iter().copied()).collect();
             }
             assert_eq!(reached.len(), places);

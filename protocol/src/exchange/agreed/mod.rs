@@ -22,7 +22,7 @@ mod ballot;
 mod branches;
 mod carry_out;
 mod cell_round;
-mod column;
+pub(crate) mod column;
 mod decision;
 mod early;
 mod electorate;
@@ -51,7 +51,6 @@ mod vote;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion, value_of};
 pub(crate) use cell_round::CellRound;
-pub(crate) use column::{GridColumn, Shape};
 pub(crate) use decision::{digests_of, inputs_of, proven, scores_of, slices_of};
 pub(crate) use early::Early;
 pub(crate) use electorate::ahead;

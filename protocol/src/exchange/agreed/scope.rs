@@ -188,7 +188,7 @@ impl Scope {
         let peers = peers.map(|(_, peer)| peer);
         let wait = Wait::Contributions;
         match (&self.reduce, program) {
-            (Reduce::Column(shard), _) => cx.deadlines.allow_mates(wait, peers) + shard.longer,
+            (Reduce::Column(shard), _) => cx.deadlines.allow_alike(wait, peers) + shard.longer,
             (_, Some(program)) => cx.deadlines.allow_chain(wait, peers, program.hops),
             (_, None) => cx.deadlines.allow(wait, peers),
         }
@@ -211,8 +211,8 @@ impl Scope {
         match &self.reduce {
             // Another member may have to wait for a row first, as long as this one might have.
             Reduce::Column(shard) => {
-                let rows = cx.deadlines.allow_mates(Wait::Contributions, peers());
-                cx.deadlines.allow_mates(Wait::Agreement, peers()) + rows + shard.longer
+                let rows = cx.deadlines.allow_alike(Wait::Contributions, peers());
+                cx.deadlines.allow_alike(Wait::Agreement, peers()) + rows + shard.longer
             }
             // Owners wait twice for all members.
             Reduce::TwoPasses => {

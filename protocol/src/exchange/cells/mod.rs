@@ -36,9 +36,7 @@ pub use message::CellsMessage;
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
 use crate::exchange::agreed::{AgreedMessage, CellRound, Early, History};
-use crate::exchange::{
-    Exchange, ExchangeMessage, GridMessage, Outcome, Signal, broke, foreign_message,
-};
+use crate::exchange::{Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message};
 use crate::limits::{CELL_ALONE_ROUNDS, CELL_SEAT_KEPT, EARLY_MESSAGES_MAX, ROLL_PEERS_MAX};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
@@ -64,11 +62,11 @@ pub(crate) struct CellsExchange {
     cell: Option<CellRound>,
     early: Early,
     early_ready: EarlyReady,
-    /// Mates without a link, with when that was noticed.
+    /// Counterparts without a link, with when that was noticed.
     down: SortedMap<PeerId, Time>,
     history: History,
     last: Option<(Round, Time)>,
-    /// The mates that said then that they were ready.
+    /// The peers of the last cell that said that they were ready.
     heard: SortedSet<PeerId>,
     /// The round goes on without others, which the peer has not been told.
     alone: bool,
@@ -111,10 +109,10 @@ impl CellsExchange {
             return;
         };
         let (round, news) = (cx.round, self.news.told());
-        for mate in forming.dealt() {
-            if cx.view.takes_part(mate) {
+        for peer in forming.dealt() {
+            if cx.view.takes_part(peer) {
                 let news = news.clone();
-                cx.send(mate, CellsMessage::Ready { round, news });
+                cx.send(peer, CellsMessage::Ready { round, news });
             }
         }
     }
@@ -180,7 +178,7 @@ impl CellsExchange {
     }
 
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
-        if cx.rolls.is_mate(peer) {
+        if cx.rolls.is_counterpart(peer) {
             self.down.entry(peer).or_insert(cx.now);
         }
         if let Some(forming) = &mut self.forming {
@@ -205,8 +203,10 @@ impl CellsExchange {
             ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
                 self.deliver(cx, from, scoped)
             }
-            ExchangeMessage::Grid(GridMessage::Apply(record)) => self.seat(cx, from, record),
-            other => Err(foreign_message(other, EXCHANGE)),
+            other => match other.applicant() {
+                Some(record) => self.seat(cx, from, record),
+                None => Err(foreign_message(other, EXCHANGE)),
+            },
         }
     }
 }
@@ -345,9 +345,9 @@ impl CellsExchange {
     /// peer would get further ahead with each round, because such rounds are shorter.
     fn is_ahead(&self, cx: &Context) -> bool {
         let mut dealt = self.dealt.iter().flatten();
-        let comes = dealt.any(|mate| {
-            let remote = cx.view.get(*mate);
-            cx.view.takes_part(*mate) && remote.is_some_and(|remote| remote.round <= cx.round)
+        let comes = dealt.any(|peer| {
+            let remote = cx.view.get(*peer);
+            cx.view.takes_part(*peer) && remote.is_some_and(|remote| remote.round <= cx.round)
         });
         comes && self.passed_by.is_none() && cx.round.since(cx.view.usual_round()) > AHEAD
     }
@@ -379,17 +379,17 @@ impl CellsExchange {
 }
 
 impl CellsExchange {
-    /// Notes since when mates have no link.
+    /// Notes since when counterparts have no link.
     fn note_down(&mut self, cx: &Context) {
         let is_down = |peer: &PeerId| !cx.view.takes_part(*peer);
         self.down
-            .retain(|peer, _| cx.rolls.is_mate(*peer) && is_down(peer));
-        for peer in cx.rolls.mates().filter(is_down) {
+            .retain(|peer, _| cx.rolls.is_counterpart(*peer) && is_down(peer));
+        for peer in cx.rolls.counterparts().filter(is_down) {
             self.down.entry(peer).or_insert(cx.now);
         }
     }
 
-    /// The place of a mate that has been gone for long, if no newcomer has it yet.
+    /// The place of a counterpart that has been gone for long, if no newcomer has it yet.
     fn vacant(&self, cx: &Context) -> Option<usize> {
         let roll = cx.rolls.roll.as_ref()?;
         let gone = |(peer, since): &(&PeerId, &crate::Time)| {

@@ -96,7 +96,7 @@ impl GridPart {
         cx.waited_in(self.fragment, Wait::Results);
         let owners = self.missing_owners().filter(|peer| *peer != cx.me());
         let owners: Vec<PeerId> = owners.collect();
-        // From here on a mate's lateness is its column's, and not that of this peer's row.
+        // From here on an owner's lateness is its column's, and not that of this peer's row.
         self.results.since.get_or_insert(cx.now);
         let returned = &self.results.returned;
         let all = owners
@@ -108,7 +108,7 @@ impl GridPart {
             self.ask(cx);
             return;
         }
-        let allowed = cx.deadlines.allow_mates(Wait::Results, owners);
+        let allowed = cx.deadlines.allow_alike(Wait::Results, owners);
         self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
     }
 
@@ -244,7 +244,7 @@ impl GridPart {
             if !known || self.results.columns.contains_key(&column) {
                 continue;
             }
-            // Another site's row is no place to fetch what a mate is about to hand down.
+            // Another site's row is no place to fetch what a member of this row is about to hand down.
             if !whole && version.attempt != Attempt::VOID && self.is_handed_down(cx, column) {
                 continue;
             }

@@ -31,9 +31,8 @@ pub use message::GridMessage;
 
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
-use crate::exchange::agreed::{
-    AgreedMessage, Early, FragmentMessage, GridColumn, History, Scoped, ahead,
-};
+use crate::exchange::agreed::column::GridColumn;
+use crate::exchange::agreed::{AgreedMessage, Early, FragmentMessage, History, Scoped, ahead};
 use crate::exchange::{
     Arrived, Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message, foreign_tag, tell,
 };
@@ -57,7 +56,7 @@ pub(crate) struct GridExchange {
     seating: Option<Arc<Seating>>,
     parts: SortedMap<FragmentId, GridPart>,
     early: Early,
-    /// Row mates that did not contribute to the last rounds.
+    /// Members of the row that did not contribute to the last rounds.
     absent: SortedMap<PeerId, u8>,
     /// Newcomers that asked this peer for a place.
     applicants: SortedMap<PeerId, PeerRecord>,
@@ -311,19 +310,19 @@ impl Exchange for GridExchange {
 }
 
 impl GridExchange {
-    /// Changes of the roll that this peer reports: row mates that are gone, and newcomers.
+    /// Changes of the roll that this peer reports: members of its row that are gone, and newcomers.
     fn own_report(&self, cx: &Context) -> RollChange {
         let gone = |peer: &PeerId| {
             let remote = cx.view.get(*peer);
             remote.is_none_or(|r| !r.linked)
         };
         let seating = self.seating.as_ref();
-        let mates = seating.map(|s| s.served()).unwrap_or_default();
+        let served = seating.map(|s| s.served()).unwrap_or_default();
         let settled = |peer: &PeerId| {
             let place = seating.and_then(|s| Some((s, s.roll.place_of(*peer)?)));
             place.is_some_and(|(s, place)| s.is_settled(place))
         };
-        let leave = mates.into_iter().filter(|peer| {
+        let leave = served.into_iter().filter(|peer| {
             let rounds = self.absent.get(peer).copied().unwrap_or(0);
             // One that is gone loses its place after a round; one that is linked may only be slow.
             let long = rounds >= GRID_ABSENT_ROUNDS;
@@ -406,7 +405,7 @@ impl GridExchange {
         self.reported.cut();
     }
 
-    /// Counts in how many rounds each mate has not contributed.
+    /// Counts in how many rounds each member of the row has not contributed.
     fn note_absence(&mut self, cx: &Context) {
         let Some(seating) = &self.seating else { return };
         let came = self.parts.values().flat_map(GridPart::contributors);
@@ -455,7 +454,7 @@ impl GridExchange {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
-        if slice.round >= cx.round && cx.rolls.is_mate(from) {
+        if slice.round >= cx.round && cx.rolls.is_counterpart(from) {
             cx.view.did_its_part(from, slice.round);
         }
         let open = self.seating.as_ref().filter(|s| s.round == slice.round);
@@ -496,25 +495,25 @@ impl GridExchange {
     /// A peer in this round has another anchor or roll.
     fn differs(&mut self, cx: &mut Context, from: PeerId, seating: &Seating) {
         let (round, state) = (seating.round, seating.state);
-        if cx.rolls.is_mate(from) {
+        if cx.rolls.is_counterpart(from) {
             cx.send(from, GridMessage::Apart { round, state });
         }
     }
 
-    /// A peer in this round says that it has another anchor or roll. If more of this peer's mates have
-    /// the same other one than have this peer's, it takes that one over.
+    /// A peer in this round says that it has another anchor or roll. If more of this peer's
+    /// row and column have the same other one than have this peer's, it takes that one over.
     fn told_apart(&mut self, from: PeerId, state: Digest) {
         let Some(seating) = self.seating.clone() else {
             return;
         };
-        let mates = seating.roll.mates(seating.place);
-        // Only mates exchange with this peer, so only they can leave it alone.
-        if state == seating.state || !mates.contains(&from) {
+        let exchanging = seating.roll.row_and_column(seating.place);
+        // Only they exchange with this peer, so only they can leave it alone.
+        if state == seating.state || !exchanging.contains(&from) {
             return;
         }
         self.apart.insert(from, state);
         let same = self.apart.values().filter(|theirs| **theirs == state);
-        if 2 * same.count() > mates.len() && self.outcome.is_none() {
+        if 2 * same.count() > exchanging.len() && self.outcome.is_none() {
             let resync = true;
             self.outcome = Some(Outcome::Behind {
                 teller: from,

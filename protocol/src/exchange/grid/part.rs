@@ -11,7 +11,8 @@
 use super::message::GridMessage;
 use super::seating::Seating;
 use crate::core::context::Context;
-use crate::exchange::agreed::{FragmentMessage, GridColumn, Scoped, ShardVersion};
+use crate::exchange::agreed::column::GridColumn;
+use crate::exchange::agreed::{FragmentMessage, Scoped, ShardVersion};
 use crate::exchange::{Arrived, PushEnd, broke};
 use crate::limits::{GRID_ASKS_MAX, GRID_TALLY_MAX};
 use crate::sorted::{SortedMap, SortedSet};
@@ -65,7 +66,7 @@ impl GridPart {
         let awaited = all.filter(|peer| waits_for(cx, &seating, *peer));
         let awaited: SortedSet<PeerId> = awaited.collect();
         let others = awaited.iter().copied().filter(|peer| *peer != cx.me());
-        let allowed = cx.deadlines.allow_mates(Wait::Group, others);
+        let allowed = cx.deadlines.allow_alike(Wait::Group, others);
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         // Nothing depends on a newcomer before it has had a round to catch up.
         let column = seating.is_settled(seating.place).then(|| {
