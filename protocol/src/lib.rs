@@ -93,7 +93,6 @@ mod seeds;
 mod signature;
 mod slice;
 mod sorted;
-mod statement;
 mod synchronization;
 mod topology;
 
@@ -135,10 +134,9 @@ pub use schedule::{
     PackingCertificate, PackingError, Schedule, ScheduleCost,
 };
 pub use score::{NoScore, Ratings, Score, Scores, Scoring};
-pub use signature::{SealMemory, Signature, Signed};
+pub use signature::{Proof, Saying, SealMemory, Signature, Signed};
 pub use slice::{Attempt, JoinedGroups, Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};
 pub use sorted::{Iter as SortedIter, SortedMap, SortedSet};
-pub use statement::{Proof, Saying};
 pub use synchronization::{Grace, Pace, Quorum, Sampling, Synchronization};
 pub use topology::{LinkRates, Partners, SpanningTree, Topology};
 pub use wire::check::PeerError;

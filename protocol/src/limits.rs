@@ -289,9 +289,6 @@ pub const REST_ASKED_AGAIN: u8 = 2;
 /// How often the others are asked about an offered state before its donors have helped in vain.
 pub const VOUCHERS_SOUGHT_MAX: u8 = 4;
 
-/// Pinned states that one donor keeps for newcomers at a time.
-pub const PINS_MAX: usize = 1;
-
 /// How long a pinned state is kept after its last request. A peer that downloads it asks for it
 /// again every [`ALIVE_EVERY`].
 pub const PIN_LIFETIME: Duration = Duration::from_secs(30);

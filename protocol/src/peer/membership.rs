@@ -229,12 +229,15 @@ impl Peer {
         }
     }
 
+    pub(super) fn audience(&self) -> Vec<PeerId> {
+        self.cx.view.audience().map(|(id, _)| id).collect()
+    }
+
     /// Tells every linked peer how far this one is.
     pub(super) fn tell_alive(&mut self) {
         let (round, ready, anchor) = (self.cx.round, self.ready(), self.cx.anchor());
         let muster = self.muster();
-        let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
-        for peer in peers {
+        for peer in self.audience() {
             let alive = Alive {
                 round,
                 ready,
@@ -269,7 +272,7 @@ impl Peer {
 
     /// Anti-entropy: sends what this peer knows to one linked peer at random.
     fn spread_records(&mut self) {
-        let linked: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
+        let linked = self.audience();
         if !linked.is_empty() {
             let pick = self.cx.rng.next_u64() % linked.len() as u64;
             if let Some(peer) = linked.get(pick as usize) {
@@ -347,9 +350,7 @@ impl Peer {
         if self.cx.view.len() > ACTIVE_LINKS_MAX {
             return;
         }
-        let others = self.cx.view.audience().map(|(id, _)| id);
-        let others: Vec<PeerId> = others.filter(|id| *id != from).collect();
-        for to in others {
+        for to in self.audience().into_iter().filter(|id| *id != from) {
             let news = newcomers.iter().filter(|record| record.peer != to);
             let news: Vec<PeerRecord> = news.cloned().collect();
             if !news.is_empty() {
@@ -361,8 +362,7 @@ impl Peer {
     pub(super) fn own_record(&mut self, record: PeerRecord) {
         self.begin_founding(&record);
         self.cx.view.set_mine(record);
-        let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
-        let some = peers.into_iter().take(ACTIVE_LINKS_MAX);
+        let some = self.audience().into_iter().take(ACTIVE_LINKS_MAX);
         some.for_each(|peer| self.send_records(peer));
     }
 

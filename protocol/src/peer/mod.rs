@@ -6,7 +6,6 @@
 mod catch_up;
 mod donor;
 mod join;
-mod lag;
 mod life;
 mod membership;
 mod pace;
@@ -31,8 +30,7 @@ use crate::{
 };
 use core::time::Duration;
 use donor::Donor;
-use lag::CatchUp;
-use life::{Life, Rest};
+use life::{CatchUp, Life, Rest};
 use pace::Pacer;
 use replay::Helpers;
 use serde::{Deserialize, Serialize};
@@ -409,12 +407,6 @@ impl Peer {
     /// Push-sum weights, fragment by fragment; empty except in gossip.
     pub fn weights(&self) -> Vec<f64> {
         self.exchange.push_sum().weights
-    }
-
-    /// Push-sum weight that is pushed and unacknowledged, and that arrived and is not mixed.
-    pub fn weight_in_flight(&self) -> (f64, f64) {
-        let mass = self.exchange.push_sum();
-        (mass.pushed, mass.waiting)
     }
 
     /// Push-sum weight that is this peer's, over all fragments: in its parameters, its inbox, or

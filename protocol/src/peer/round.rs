@@ -867,10 +867,9 @@ impl Peer {
 
     /// Tells the peers that this one takes part in nothing more.
     fn say_goodbye(&mut self) {
-        let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
-        for peer in peers {
-            self.cx
-                .send(peer, MembershipMessage::Goodbye(Reason::Leaving));
+        for peer in self.audience() {
+            let goodbye = MembershipMessage::Goodbye(Reason::Leaving);
+            self.cx.send(peer, goodbye);
         }
     }
 

@@ -8,32 +8,25 @@
 //! **Source:** for membership as replicated state that changes in batches, Suresh et al. 2018,
 //! "Stable and consistent membership at scale with Rapid".
 
-mod acceptor;
-mod axes;
 mod change;
 mod dealing;
 mod founding;
 mod founding_message;
 mod islands;
-mod pages;
-mod register;
-mod seat;
 mod shared;
 
-pub use axes::Axes;
-pub use change::RollChange;
 pub(crate) use change::RoundNote;
-pub use dealing::Dealing;
+pub use change::{RollChange, RollSeat};
+pub use dealing::{Axes, Dealing};
 pub(crate) use founding::Founding;
 pub use founding_message::{FoundingBallot, FoundingMessage, RollName};
-pub use seat::RollSeat;
 pub use shared::SharedRolls;
 
-use core::ops::Range;
 use crate::limits::{GROUP_MEMBERS_MAX, ROLL_BYTES_MAX, ROLL_PEERS_MAX};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::{PeerRecord, WireError, canonical, check, decode_limited};
 use crate::{Digest, Locality, PeerId, RateClass, Round, Site};
+use core::ops::Range;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;

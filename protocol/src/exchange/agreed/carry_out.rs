@@ -8,8 +8,8 @@
 //! Members forward aggregates that they did not make. So the owner of a shard tells all others its version, and no
 //! member keeps or forwards another one.
 
-use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
+use super::member::ShardVersion;
 use super::message::FragmentMessage;
 use super::pipeline::{Came, Pipeline, Work};
 use super::state::Task;
@@ -17,8 +17,8 @@ use crate::core::context::Context;
 use crate::exchange::{Arrived, broke};
 use crate::schedule::Role;
 use crate::{
-    Attempt, Combination, Digest, Done, Members, Order, Part, PeerError, PeerId, Piece, SliceId,
-    Source, StoreId, Wait, WorkError,
+    Attempt, Combination, Digest, Done, Members, Order, Part, PeerError, PeerId, SliceId, Source,
+    StoreId, Wait, WorkError,
 };
 
 impl FragmentRound {
@@ -103,11 +103,7 @@ impl FragmentRound {
             return;
         }
         let input = |(set, member, stage)| (scope.value(shard, member, stage), scope.weight(set));
-        let piece = Piece {
-            fragment: scope.fragment,
-            shard,
-            of: scope.of,
-        };
+        let piece = scope.piece(shard);
         let how = Combination::Reduce(values.into_iter().map(input).collect());
         self.order(cx, Order::Combine { piece, how }, Task::Fold(shard));
     }
@@ -144,16 +140,8 @@ impl FragmentRound {
             // A ballot has begun: the values of ballot zero are of no use.
             _ if !open => {}
             (Task::Fold(shard), Done::Combined) => {
-                let (store, slice, of) = (StoreId::Shard(shard), name, self.scope.of);
-                self.order(
-                    cx,
-                    Order::Encode {
-                        slice,
-                        of,
-                        from: Source::Store(store),
-                    },
-                    Task::Value(shard),
-                );
+                let from = Source::Store(StoreId::Shard(shard));
+                self.encode(cx, name, from, Task::Value(shard));
             }
             (Task::Fold(shard), Done::Failed(WorkError::BadSlice { slice, reason, .. }))
                 if self.scope.group.index(slice.origin).is_some() =>
@@ -349,12 +337,7 @@ impl FragmentRound {
         index: usize,
         members: Members,
     ) -> Result<(), PeerError> {
-        let Arrived {
-            from,
-            slice,
-            meta,
-            digest,
-        } = arrived;
+        let (from, slice, meta) = (arrived.from, arrived.slice, arrived.meta);
         let Some(pipeline) = &self.pipeline else {
             return broke("a slice of a schedule that the plan does not have");
         };
@@ -367,7 +350,7 @@ impl FragmentRound {
             if role.server != Some(index) || slice.origin != owner {
                 return broke("an aggregate from a member that does not hand it on");
             }
-            let Some(digest) = digest else {
+            let Some(digest) = arrived.digest else {
                 return broke("an aggregate without a digest");
             };
             // A repeated push brings the same bytes again.

@@ -1,7 +1,7 @@
 //! What a fragment's round is about, and the names and headers that follow from it.
 
-use super::ballot::{ShardPlan, ShardVersion};
 use super::group::Group;
+use super::member::{ShardPlan, ShardVersion};
 use super::message::{FragmentMessage, Scoped};
 use super::owners::{equal, owners};
 use crate::core::context::Context;
@@ -13,7 +13,8 @@ use crate::schedule::Program;
 use crate::sorted::SortedMap;
 use crate::{
     Attempt, Combination, Ending, Event, ExchangeKind, FragmentId, Members, Part, PeerError,
-    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, TallyEntry, Time, Wait,
+    PeerId, Piece, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, TallyEntry,
+    Time, Wait,
 };
 use core::time::Duration;
 
@@ -253,6 +254,15 @@ impl Scope {
                 Reduce::Masked if bringing < self.group.bringing().count() => true,
                 _ => plan.too_few(bringing),
             }
+    }
+
+    /// A shard, as the Executor knows it.
+    pub(super) fn piece(&self, shard: u16) -> Piece {
+        Piece {
+            fragment: self.fragment,
+            shard: self.numbered(shard),
+            of: self.cut(),
+        }
     }
 
     pub(super) fn combination(&self, inputs: Vec<(SliceId, f64)>) -> Combination {

@@ -4,9 +4,9 @@
 //! The rules of signing and deciding are in `rule`; the statements that this member has signed and heard are in
 //! `testimony`. Contributions, aggregates, fetches and the rest of a fragment's round are as in other groups.
 
-use super::ballot::{Held, ShardPlan, ShardVersion, Versions};
 use super::decision::proven;
 use super::fragment::FragmentRound;
+use super::member::{Held, ShardPlan, ShardVersion, Versions};
 use super::message::{FragmentMessage, Promise, Scoped};
 use super::rule::{Choice, Claim, Ledger, choose, justified};
 use super::scope::Scope;

@@ -1,7 +1,7 @@
 //! The parts of a fragment's state, each with one concern: the versions whose bytes this peer holds, the shards
 //! that it reduces, and the slices on their way.
 
-use super::ballot::{Held, ShardVersion};
+use super::member::{Held, ShardVersion};
 use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::limits::GROUP_MEMBERS_MAX;

@@ -4,8 +4,8 @@
 //! and members whose votes differ show each other the votes that they have. A liar that gives every
 //! receiver another vote is found out then.
 
-use super::ballot::{Ballot, ShardVersion, Versions, value_of};
 use super::group::{Group, Sealed};
+use super::member::{Ballot, ShardVersion, Versions, value_of};
 use super::message::FragmentMessage;
 use super::rule::{Certificate, Claim, Ledger, Terms};
 use super::scope::Scope;

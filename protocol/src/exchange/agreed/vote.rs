@@ -13,8 +13,8 @@
 //! voted for in the highest ballot stay; a shard that some member holds stays; a successor reduces the others again.
 
 use super::agreement::Coordination;
-use super::ballot::{Ballot, ShardPlan, ShardVersion, Versions, vote_of};
 use super::fragment::FragmentRound;
+use super::member::{Ballot, ShardPlan, ShardVersion, Versions, vote_of};
 use super::message::{FragmentMessage, Promise, Scoped};
 use super::owners::ranked;
 use super::state::{Duty, FragmentStage, Target};

@@ -22,7 +22,6 @@
 //!
 //! The note that travels with the first shard of a round says who leaves the roll and who enters it.
 
-mod handing;
 mod message;
 mod part;
 mod seating;
@@ -447,9 +446,7 @@ impl GridExchange {
     }
 
     fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
-        let Arrived {
-            from, slice, meta, ..
-        } = arrived;
+        let (from, slice, meta) = (arrived.from, arrived.slice, arrived.meta);
         let Some(tag) = meta.tag.group() else {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, EXCHANGE));

@@ -23,9 +23,8 @@
 //! 2003, "Gossip-Based Computation of Aggregate Information", protocol Push-Sum; Lian et al. 2017
 //! (D-PSGD) for the doubly stochastic case; Blot et al. 2016, GoSGD, for pushes without a wait.
 
-use super::mix::{FragmentMix, Mixture};
 use super::ranks::Ranks;
-use super::rule::{Encoded, MixesOf, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Rule};
 use super::slices::{self, SliceLedger, release};
 use crate::core::Event;
 use crate::core::context::Context;
@@ -291,12 +290,10 @@ impl Rule for Gossip {
         // A push leaves the weight only when its fragment is mixed.
         let unmixed = mixes.iter().filter(|mix| mix.is_collecting());
         let sent: f64 = unmixed.map(|mix| mix.own.sent).sum();
-        let waiting = self.inbox.mass();
+        let (waiting, returned) = (self.inbox.mass(), self.account.returned());
         PushSum {
             weights: self.weights.clone(),
-            pushed: self.account.mass(),
-            waiting,
-            held: self.weights.iter().sum::<f64>() - sent + waiting + self.account.returned(),
+            held: self.weights.iter().sum::<f64>() - sent + waiting + returned,
         }
     }
 
@@ -371,11 +368,6 @@ impl Account {
     /// Weight that came back and waits to be mixed back in.
     pub(super) fn returned(&self) -> f64 {
         self.returned.iter().map(|(_, mass)| mass).sum()
-    }
-
-    /// Weight that is under way or waits to be mixed back in.
-    pub(super) fn mass(&self) -> f64 {
-        self.ledger.notes().sum::<f64>() + self.returned()
     }
 }
 

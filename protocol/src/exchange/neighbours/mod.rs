@@ -32,7 +32,6 @@
 mod differences;
 mod gossip;
 mod group_mean;
-mod mix;
 mod pairwise;
 mod pull;
 mod ranks;
@@ -50,13 +49,12 @@ use crate::{
 use differences::Differences;
 use gossip::Gossip;
 use group_mean::GroupMeans;
-use mix::FragmentMix;
 use pairwise::Pairwise;
 pub use pairwise::Standing;
 use pull::Pull;
 pub use pull::PullMessage;
 use relay_sum::RelaySum;
-use rule::{Encoded, MixesOf, Rule};
+use rule::{Encoded, FragmentMix, MixesOf, Rule};
 
 /// Makes the exchange between neighbours that a plan asks for, if it does.
 pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn Exchange>> {

@@ -136,11 +136,6 @@ impl<N> SliceLedger<N> {
         to_it.map(|((slice, _), push)| (*slice, &push.note))
     }
 
-    /// The notes of all pushes under way.
-    pub(super) fn notes(&self) -> impl Iterator<Item = &N> {
-        self.pushes.values().map(|push| &push.note)
-    }
-
     /// From now on only pushes need this slice.
     pub(super) fn spare(&mut self, slice: SliceId) {
         self.spare.insert(slice);

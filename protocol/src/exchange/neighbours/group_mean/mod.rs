@@ -44,14 +44,12 @@
 //! whole operation.
 
 mod means;
-mod parts;
 #[cfg(test)]
 mod tests;
 
-use super::mix::{FragmentMix, Mixture};
 use super::pull::PullMessage;
 use super::ranks::Ranks;
-use super::rule::{Encoded, MixesOf, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Rule};
 use super::slices::{self, release};
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
@@ -64,8 +62,7 @@ use crate::{
     Time, Topology, Wait,
 };
 use core::time::Duration;
-use means::{Key, Means, Stage, is_suspected};
-use parts::Parts;
+use means::{Key, Means, Parts, Stage, is_suspected};
 
 /// A member asks again after this share of the usual wait.
 const AGAIN: u32 = 4;
