@@ -15,7 +15,7 @@ const LINES: [(&str, usize); 15] = [
     ("net", 10_570),
     ("node", 38_980),
     ("otlp", 630),
-    ("protocol", 43_790),
+    ("protocol", 43_320),
     ("sim", 12_420),
     ("strategies", 38_160),
     ("survey", 2380),
@@ -32,7 +32,7 @@ const LINES_UNUSED_MAX: usize = 300;
 const SHORT: usize = 50;
 
 /// How many short files there are in all crates.
-const SHORT_FILES: usize = 32;
+const SHORT_FILES: usize = 31;
 
 /// Files that may hold methods of one state.
 const IMPL_FILES_MAX: usize = 5;

@@ -13,7 +13,7 @@ use crate::wire::Message;
 use crate::{
     Base, Chosen, Dealing, Digest, Directive, Directives, FragmentId, InForce, Ledger, Loss,
     Losses, Order, OrderId, Pace, Participants, PeerId, Plan, PlanHash, Pool, Proof, PushOutcome,
-    Ratings, Roll, Round, Score, SliceId, SliceMeta, StepBudget, Taken, Time, WorkError,
+    Ratings, Roll, Round, Score, SliceId, SliceMeta, Source, StepBudget, Taken, Time, WorkError,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -229,6 +229,16 @@ impl Context {
         self.outbox.next_order = id.next();
         self.put(Output::Order { id, order });
         id
+    }
+
+    /// Orders the bytes of a slice of a fragment that is cut into `of` shards.
+    pub(crate) fn encode(&mut self, slice: SliceId, of: u16, from: Source) -> OrderId {
+        self.order(Order::Encode { slice, of, from })
+    }
+
+    /// A slice's bytes are not needed any more.
+    pub(crate) fn release(&mut self, slice: SliceId) {
+        self.order(Order::Release { slice });
     }
 
     /// A peer broke a rule, but not with the present input: it is judged after that.

@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_grid_there_is_room_for_the_mates_of_the_largest_roll() {
+    fn in_a_grid_there_is_room_for_the_counterparts_of_the_largest_roll() {
         let mut view = View {
             rolls: true,
             ..View::default()

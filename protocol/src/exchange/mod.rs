@@ -34,8 +34,8 @@ pub use neighbours::{PullMessage, Standing};
 
 use crate::wire::{PeerRecord, WIRE_VERSION_OLDEST, WireError, family};
 use crate::{
-    Digest, Done, Ending, FragmentId, OrderId, PeerError, PeerId, PushOutcome, Round, Settlement,
-    SliceId, SliceMeta, Tag,
+    Checked, Digest, Done, Ending, FragmentId, OrderId, PeerError, PeerId, PushOutcome, Round,
+    Settlement, SliceId, SliceMeta, Tag,
 };
 use serde::{Deserialize, Serialize};
 
@@ -160,6 +160,11 @@ pub(crate) fn broke<T>(what: &str) -> Result<T, PeerError> {
     Err(PeerError::Unexpected {
         what: what.to_owned(),
     })
+}
+
+/// The same where the condition says that a rule is broken.
+pub(crate) fn forbid(broken: bool, what: &str) -> Checked {
+    if broken { broke(what) } else { Ok(()) }
 }
 
 /// Settlement of a contribution that is in the result, or is not.

@@ -17,7 +17,7 @@ use crate::wire::{
     Alive, ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Rates, Reason,
     RecordFields, WireError, canonical,
 };
-use crate::{Digest, FoundingMessage, LinkRates, PeerError, PeerId, Proof, Round, Time};
+use crate::{Checked, Digest, FoundingMessage, LinkRates, PeerError, PeerId, Proof, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -307,11 +307,7 @@ impl Peer {
         self.cx.send(to, MembershipMessage::Records(records));
     }
 
-    pub(super) fn records(
-        &mut self,
-        from: PeerId,
-        records: &[PeerRecord],
-    ) -> Result<(), PeerError> {
+    pub(super) fn records(&mut self, from: PeerId, records: &[PeerRecord]) -> Checked {
         let now = self.cx.now;
         let me = self.cx.me();
         let latest = now + RECORD_LIFETIME + CLOCK_SKEW_MAX;
@@ -401,11 +397,7 @@ const PENALTY: u32 = 10;
 /// What a broken rule costs, and when a peer is cut off.
 impl Peer {
     /// Scores a peer that broke a rule, and cuts it off if it continues.
-    pub(super) fn judge(
-        &mut self,
-        from: PeerId,
-        result: Result<(), PeerError>,
-    ) -> Result<(), PeerError> {
+    pub(super) fn judge(&mut self, from: PeerId, result: Checked) -> Checked {
         let Err(error) = &result else { return Ok(()) };
         let Some(remote) = self.cx.view.get_mut(from) else {
             return result;
@@ -459,7 +451,7 @@ impl Peer {
     }
 
     /// Bytes that are not a message. Another version breaks no rule, but the two cannot talk.
-    pub(super) fn malformed(&mut self, from: PeerId, error: WireError) -> Result<(), PeerError> {
+    pub(super) fn malformed(&mut self, from: PeerId, error: WireError) -> Checked {
         if matches!(error, WireError::Version { .. }) {
             self.cut_off(from, Reason::OtherVersion);
             return Err(PeerError::Malformed(error));
@@ -930,7 +922,7 @@ impl Peer {
     }
 
     /// Another peer tells the measured rates of its links.
-    pub(super) fn rates(&mut self, from: PeerId, told: &Rates) -> Result<(), PeerError> {
+    pub(super) fn rates(&mut self, from: PeerId, told: &Rates) -> Checked {
         let view = &mut self.cx.view;
         if view.measured.is_used() {
             view.measured.hear(from, told);

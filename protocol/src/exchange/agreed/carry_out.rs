@@ -14,10 +14,10 @@ use super::message::FragmentMessage;
 use super::pipeline::{Came, Pipeline, Work};
 use super::state::Task;
 use crate::core::context::Context;
-use crate::exchange::{Arrived, broke};
+use crate::exchange::{Arrived, broke, forbid};
 use crate::schedule::Role;
 use crate::{
-    Attempt, Combination, Digest, Done, Members, Order, Part, PeerError, PeerId, SliceId, Source,
+    Attempt, Checked, Combination, Digest, Done, Members, Order, Part, PeerId, SliceId, Source,
     StoreId, Wait, WorkError,
 };
 
@@ -275,7 +275,7 @@ impl FragmentRound {
         let Came { from, meta, .. } = came;
         if (told.digest, told.contributors) != (came.digest, came.members) {
             self.transfers.slices.remove(&slice);
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             // A forwarded aggregate may differ because its owner announced other bytes than it
             // made. It is unknown which of the two lied, so only an owner that sent it itself is
             // accused.
@@ -305,7 +305,7 @@ impl FragmentRound {
         from: PeerId,
         shard: u16,
         version: ShardVersion,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let pipeline = self.pipeline.as_ref().filter(|_| shard < self.scope.of);
         let owner = pipeline.map(|pipeline| self.scope.group.peer(pipeline.program.owner(shard)));
         let members = version.contributors;
@@ -321,9 +321,7 @@ impl FragmentRound {
         self.work(shard, |work| {
             other = *work.told.get_or_insert(version) != version;
         });
-        if other {
-            return broke("two versions of one shard under one name");
-        }
+        forbid(other, "two versions of one shard under one name")?;
         self.check_aggregate(cx, shard);
         self.advance(cx);
         Ok(())
@@ -336,7 +334,7 @@ impl FragmentRound {
         arrived: Arrived,
         index: usize,
         members: Members,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (from, slice, meta) = (arrived.from, arrived.slice, arrived.meta);
         let Some(pipeline) = &self.pipeline else {
             return broke("a slice of a schedule that the plan does not have");
@@ -370,9 +368,7 @@ impl FragmentRound {
             // What a partial sum may hold follows from the schedule: no other set is accepted.
             let mut named = sources.filter(|s| (s.member, s.value) == (index, slice.attempt.0));
             let fits = named.any(|source| members.has(index) && members.is_within(source.set));
-            if !fits {
-                return broke("a partial sum that the schedule does not have");
-            }
+            forbid(!fits, "a partial sum that the schedule does not have")?;
             self.transfers.slices.insert(slice);
             self.pipeline_came(cx, index, slice, members);
         }

@@ -14,7 +14,7 @@ use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
 use crate::exchange::{Arrived, Outcome, broke};
-use crate::{Base, Ending, Event, GroupTag, Members, PeerError, PeerId, Round};
+use crate::{Base, Checked, Ending, Event, GroupTag, Members, PeerId, Round};
 
 impl Agreed {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
@@ -189,12 +189,7 @@ impl Agreed {
     }
 
     /// A peer shows that this peer's round was decided by a group that this peer is not in.
-    pub(super) fn shown(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        decision: &Scoped,
-    ) -> Result<(), PeerError> {
+    pub(super) fn shown(&mut self, cx: &mut Context, from: PeerId, decision: &Scoped) -> Checked {
         let Some(proven) = proven(cx, decision) else {
             return broke("a decision without its proof");
         };
@@ -224,7 +219,7 @@ impl Agreed {
         from: PeerId,
         proposed: &Proposed,
         around: &Surroundings,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let round = proposed.round;
         if let Some(group) = self.group.as_ref().filter(|_| round == cx.round) {
             if group.is(round, &proposed.members, around) {

@@ -15,11 +15,11 @@ use super::state::{Duty, FragmentStage, Holdings, Reduction, Target, Task, Trans
 use super::testimony::Testimony;
 use crate::core::FetchId;
 use crate::core::context::{Context, SendTurn, Waiting};
-use crate::exchange::{Arrived, PushEnd, broke, settlement};
+use crate::exchange::{Arrived, PushEnd, broke, forbid, settlement};
 use crate::schedule::Program;
 use crate::sorted::SortedSet;
 use crate::{
-    Attempt, Digest, Ending, Event, FragmentId, Layers, Members, Order, Output, Part, PeerError,
+    Attempt, Checked, Digest, Ending, Event, FragmentId, Layers, Members, Order, Output, Part,
     PeerId, PushOutcome, SliceId, SliceMeta, Source, Tag, Time, Wait,
 };
 use std::sync::Arc;
@@ -458,7 +458,7 @@ impl FragmentRound {
     ///
     /// # Errors
     /// When its sender broke a rule.
-    pub(crate) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
+    pub(crate) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Checked {
         let (from, slice, meta) = (arrived.from, arrived.slice, arrived.meta);
         let Some(index) = self.scope.group.index(from) else {
             return broke("a slice from a peer outside the group");
@@ -470,9 +470,7 @@ impl FragmentRound {
         if slice.part == Part::Partial || (handed_on && self.pipeline.is_some()) {
             return self.pipeline_arrived(cx, arrived, index, contributors);
         }
-        if slice.origin != from {
-            return broke("a slice that its sender did not make");
-        }
+        forbid(slice.origin != from, "a slice that its sender did not make")?;
         match (slice.part, arrived.digest) {
             (Part::Partial | Part::Bundle, _) => {}
             (Part::Basis, _) => self.basis_arrived(cx, index, slice, contributors),
@@ -516,7 +514,7 @@ impl FragmentRound {
         slice: &SliceId,
         contributors: Members,
         digest: Digest,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let part = self.scope.part_of(slice);
         if !contributors.is_within(self.scope.group.all()) || contributors.is_empty() {
             return broke("an aggregate of contributors outside the group");
@@ -689,7 +687,7 @@ impl FragmentRound {
         // What others still lack of a decided fragment is kept, and goes out in its turn.
         cx.forget_sends(|slice| gone.contains(slice));
         for slice in gone {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
         }
         self.transfers.slices.clear();
     }

@@ -9,8 +9,8 @@ use crate::limits::{
     EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, WINDOW_BYTES, WINDOW_FRAGMENTS_MAX,
 };
 use crate::{
-    Digest, Done, Ending, FragmentId, Members, Order, OrderId, PeerError, PeerId, Plan, Round,
-    SliceId, Time,
+    Digest, Done, Ending, FragmentId, Members, OrderId, PeerError, PeerId, Plan, Round, SliceId,
+    Time,
 };
 
 /// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`]; all of them by priority. So memory
@@ -219,7 +219,7 @@ impl Early {
             self.slices.push(early);
             return Ok(true);
         }
-        cx.order(Order::Release { slice });
+        cx.release(slice);
         broke("too many early slices").map(|()| false)
     }
 
@@ -262,7 +262,7 @@ impl Early {
         self.slices.retain(|early| {
             let keep = wanted(early);
             if !keep && !held(&early.slice) {
-                cx.order(Order::Release { slice: early.slice });
+                cx.release(early.slice);
             }
             keep
         });

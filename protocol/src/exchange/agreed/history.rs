@@ -14,8 +14,7 @@ use crate::limits::{
 };
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Ending, Event, ExchangeKind, FragmentId, Loss, Members, Order, Part, PeerId, Remote, Round,
-    SliceId,
+    Ending, Event, ExchangeKind, FragmentId, Loss, Members, Part, PeerId, Remote, Round, SliceId,
 };
 use std::collections::VecDeque;
 
@@ -191,7 +190,7 @@ impl History {
     fn release_of(&mut self, cx: &mut Context, decision: &Scoped, merged: bool) {
         for slice in slices_of(kind_of(cx, merged), decision) {
             if self.slices.remove(&slice) {
-                cx.order(Order::Release { slice });
+                cx.release(slice);
             }
         }
     }

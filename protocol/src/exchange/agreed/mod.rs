@@ -4,8 +4,8 @@
 //! Life of a round: `grouping` forms the group, and `forming` says what follows; one `FragmentRound` a fragment
 //! (`fragment`) reduces its shards (`reduce`, `carry_out`), votes on them and replaces the shards of dead members
 //! (`vote`); `history` keeps decisions for late peers. Where groups survive liars, `sealed` forms them and
-//! `signed` votes and repairs, by the rule in `rule`. `meeting` and `branches` bring the sides of a swarm that
-//! was split together again.
+//! `signed` votes and repairs, by the rule in `rule`. `meeting`, with the rounds that `forming` remembers, brings
+//! the sides of a swarm that was split together again.
 //!
 //! Messages per round and member when all is well, with n members and f fragments: one `Ready` and
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
@@ -63,11 +63,12 @@ pub use signed_message::{
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
 use crate::exchange::{
-    Arrived, Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message, foreign_tag,
+    Arrived, Exchange, ExchangeMessage, Outcome, Signal, broke, forbid, foreign_message,
+    foreign_tag,
 };
 use crate::limits::{EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
 use crate::{
-    Ending, FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, Plan, Round, SliceId,
+    Checked, Ending, FragmentId, GroupTag, Layers, Members, PeerId, Plan, Round, SliceId,
     TrainSummary, Wait, Weighing,
 };
 use electorate::{Tellers, signs};
@@ -230,7 +231,7 @@ impl Exchange for Agreed {
         self.settle(cx);
     }
 
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked {
         let mut result = Ok(());
         match signal {
             Signal::Message { from, message } => result = self.message(cx, from, message),
@@ -239,7 +240,7 @@ impl Exchange for Agreed {
             Signal::Fetched { slice, digest } => {
                 let open = self.fragments.fetched(cx, slice, digest);
                 if !open && !self.history.keeps(&slice) {
-                    cx.order(Order::Release { slice });
+                    cx.release(slice);
                 }
             }
             Signal::FetchFailed(slice) => self.fragments.fetch_failed(cx, slice),
@@ -381,7 +382,7 @@ impl Agreed {
         cx: &mut Context,
         from: PeerId,
         message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let forming = match message {
             ExchangeMessage::Agreed(AgreedMessage::Forming(forming)) => forming,
             ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
@@ -390,12 +391,14 @@ impl Agreed {
             other => return Err(foreign_message(other, EXCHANGE)),
         };
         // The plan says which messages form groups, so an honest peer sends no others.
-        if !forming.fits(&cx.plan) {
-            return broke("a group of another kind: its members sign, or ours do");
-        }
-        if !forming.weighs(cx.plan.agreement.weighing) {
-            return broke("a weight that is no count");
-        }
+        forbid(
+            !forming.fits(&cx.plan),
+            "a group of another kind: its members sign, or ours do",
+        )?;
+        forbid(
+            !forming.weighs(cx.plan.agreement.weighing),
+            "a weight that is no count",
+        )?;
         if !cx.says_losses() && forming.says_a_loss() {
             return broke("a loss in a run whose pace does not follow it");
         }
@@ -490,14 +493,14 @@ impl Agreed {
         self.formed(cx, formed);
     }
 
-    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
+    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Checked {
         let Arrived { slice, meta, .. } = arrived;
         if !cx.plan.overlap.exchanges(slice.round, slice.fragment) {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             return broke("a slice of a fragment whose round it is not");
         }
         let Some(group) = meta.tag.group() else {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
         // A merge is in the round after the furthest side's, which may be far ahead of this peer.
@@ -507,7 +510,7 @@ impl Agreed {
             if fragment.scope.group.tag == group && !fragment.over() {
                 let result = fragment.arrived(cx, arrived);
                 if result.is_err() {
-                    cx.order(Order::Release { slice });
+                    cx.release(slice);
                 }
                 return result;
             }
@@ -519,18 +522,13 @@ impl Agreed {
         let fragment = self.fragments.get(slice.fragment);
         let known = fragment.is_some_and(|fragment| fragment.holds(&slice));
         if !known && !self.history.keeps(&slice) {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
         }
         Ok(())
     }
 
     /// A message for one fragment's round.
-    pub(super) fn deliver(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &Scoped,
-    ) -> Result<(), PeerError> {
+    pub(super) fn deliver(&mut self, cx: &mut Context, from: PeerId, message: &Scoped) -> Checked {
         let (round, fragment) = (message.round, message.fragment);
         // Its sender is behind: the decision tells it all that it lacks.
         if round < cx.round {
@@ -561,9 +559,10 @@ impl Agreed {
         if open.scope.group.tag != message.group {
             return Ok(());
         }
-        if !open.has(from) {
-            return broke("a message of a group from a peer outside it");
-        }
+        forbid(
+            !open.has(from),
+            "a message of a group from a peer outside it",
+        )?;
         // A peer that speaks in a group has joined it; its word of that may have been lost.
         self.grouping.joined.note(from, round, message.group);
         self.vote_once_joined(cx);

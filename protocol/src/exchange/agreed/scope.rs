@@ -6,15 +6,15 @@ use super::message::{FragmentMessage, Scoped};
 use super::owners::{equal, owners};
 use crate::core::context::Context;
 use crate::data::Tally;
-use crate::exchange::{broke, foreign_tag};
+use crate::exchange::{broke, forbid, foreign_tag};
 use crate::limits::BALLOTS_MAX;
 use crate::roll::RoundNote;
 use crate::schedule::Program;
 use crate::sorted::SortedMap;
 use crate::{
-    Attempt, Combination, Ending, Event, ExchangeKind, FragmentId, Members, Part, PeerError,
-    PeerId, Piece, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, TallyEntry,
-    Time, Wait,
+    Attempt, Checked, Combination, Ending, Event, ExchangeKind, FragmentId, Members, Part,
+    PeerError, PeerId, Piece, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag,
+    TallyEntry, Time, Wait,
 };
 use core::time::Duration;
 
@@ -444,9 +444,7 @@ impl Scope {
             // The weight of a row is its sender's word alone, so it is checked before it can scale
             // a mean.
             (Part::RowMean, Tag::RowMean { weight, .. }) if !self.is_whole_fragment() => {
-                if !weight.is_finite() || weight <= 0.0 {
-                    return broke("a row without weight");
-                }
+                forbid(!weight.is_finite() || weight <= 0.0, "a row without weight")?;
                 Members::NONE
             }
             (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
@@ -525,11 +523,7 @@ impl Scope {
     }
 
     /// Another member says whose contributions the mean of its row holds.
-    pub(super) fn on_tally(
-        &mut self,
-        from: PeerId,
-        entries: &[TallyEntry],
-    ) -> Result<(), PeerError> {
+    pub(super) fn on_tally(&mut self, from: PeerId, entries: &[TallyEntry]) -> Checked {
         let index = self.group.index(from);
         let noted = self.column_mut().filter(|own| own.note.is_some());
         let (Some(index), Some(noted)) = (index, noted) else {

@@ -45,8 +45,8 @@ use crate::limits::{
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
 use crate::{
-    Dealing, Ending, FragmentId, GroupTag, Order, PeerError, PeerId, RollSeat, Round, SliceId,
-    Time, TrainSummary, Wait,
+    Checked, Dealing, Ending, FragmentId, GroupTag, PeerId, RollSeat, Round, SliceId, Time,
+    TrainSummary, Wait,
 };
 use forming::{Forming, Step};
 use news::News;
@@ -196,12 +196,7 @@ impl CellsExchange {
         self.early_ready.drop_of(peer);
     }
 
-    fn message(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
+    fn message(&mut self, cx: &mut Context, from: PeerId, message: &ExchangeMessage) -> Checked {
         match message {
             ExchangeMessage::Cells(message) => self.cell_message(cx, from, message),
             ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
@@ -242,7 +237,7 @@ impl Exchange for CellsExchange {
         self.settle(cx);
     }
 
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked {
         let mut result = Ok(());
         match signal {
             Signal::Message { from, message } => result = self.message(cx, from, message),
@@ -256,7 +251,7 @@ impl Exchange for CellsExchange {
                 let cell = self.cell.as_mut();
                 let taken = cell.is_some_and(|cell| cell.fragments.fetched(cx, slice, digest));
                 if !taken && !self.history.keeps(&slice) {
-                    cx.order(Order::Release { slice });
+                    cx.release(slice);
                 }
             }
             Signal::FetchFailed(slice) => {
@@ -405,12 +400,7 @@ impl CellsExchange {
     }
 
     /// A newcomer asks for a place.
-    fn seat(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        record: &PeerRecord,
-    ) -> Result<(), PeerError> {
+    fn seat(&mut self, cx: &mut Context, from: PeerId, record: &PeerRecord) -> Checked {
         if record.peer != from || record.run != cx.plan.run {
             return broke("another peer's wish for a place");
         }
@@ -482,7 +472,7 @@ impl CellsExchange {
         cx: &mut Context,
         from: PeerId,
         message: &CellsMessage,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         match message {
             CellsMessage::Ready { round, news } => {
                 self.news.learn(cx.round, news);
@@ -556,7 +546,7 @@ impl CellsExchange {
         from: PeerId,
         round: Round,
         members: &[PeerId],
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let now = cx.round;
         if members.len() > Dealing::largest_of(cx.plan.agreement.grouping) {
             return broke("a cell of more peers than the plan deals");
@@ -586,10 +576,10 @@ impl CellsExchange {
         self.forming.is_none() && self.cell.is_none() && !over
     }
 
-    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
+    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Checked {
         let Arrived { slice, meta, .. } = arrived;
         let Some(group) = meta.tag.group() else {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
         if slice.round == cx.round
@@ -602,7 +592,7 @@ impl CellsExchange {
             let taken = cell.arrived(cx, arrived);
             // A late copy has the name of a kept slice, and releasing it would take that one.
             if !matches!(taken, Ok(true)) && !self.history.keeps(&slice) {
-                cx.order(Order::Release { slice });
+                cx.release(slice);
             }
             return taken.map(|_| ());
         }
@@ -611,23 +601,18 @@ impl CellsExchange {
             return self.keep_early(cx, arrived);
         }
         if !self.history.keeps(&slice) {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
         }
         Ok(())
     }
 
-    fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Result<(), PeerError> {
+    fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Checked {
         self.early
             .keep_slice(cx, early, EARLY_SLICES_MAX)
             .map(|_| ())
     }
 
-    pub(super) fn deliver(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &Scoped,
-    ) -> Result<(), PeerError> {
+    pub(super) fn deliver(&mut self, cx: &mut Context, from: PeerId, message: &Scoped) -> Checked {
         let (round, fragment) = (message.round, message.fragment);
         if round < cx.round {
             // A group of this number may have been another cell.

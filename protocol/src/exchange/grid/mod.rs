@@ -33,14 +33,15 @@ use crate::core::deadlines::Timer;
 use crate::exchange::agreed::column::GridColumn;
 use crate::exchange::agreed::{AgreedMessage, Early, FragmentMessage, History, Scoped, ahead};
 use crate::exchange::{
-    Arrived, Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message, foreign_tag, tell,
+    Arrived, Exchange, ExchangeMessage, Outcome, Signal, broke, forbid, foreign_message,
+    foreign_tag, tell,
 };
 use crate::limits::{APPLICANTS_MAX, EARLY_SLICES_MAX, GRID_ABSENT_ROUNDS, ROUNDS_AHEAD_MAX};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
 use crate::{
-    Digest, Ending, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, Round,
-    SliceId, TrainSummary, Wait,
+    Checked, Digest, Ending, Event, FragmentId, GroupTag, PeerId, RollChange, Round, SliceId,
+    TrainSummary, Wait,
 };
 use part::GridPart;
 use seating::Seating;
@@ -104,12 +105,7 @@ impl GridExchange {
         part.filter(|_| slice.round == cx.round)
     }
 
-    fn message(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
+    fn message(&mut self, cx: &mut Context, from: PeerId, message: &ExchangeMessage) -> Checked {
         match message {
             ExchangeMessage::Grid(message) => self.grid_message(cx, from, message),
             ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
@@ -213,7 +209,7 @@ impl Exchange for GridExchange {
         self.settle(cx);
     }
 
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked {
         let mut result = Ok(());
         match signal {
             Signal::Message { from, message } => result = self.message(cx, from, message),
@@ -227,9 +223,7 @@ impl Exchange for GridExchange {
                 let kept = self.history.keeps(&slice);
                 match self.part_of(cx, &slice) {
                     Some(part) => part.fetched(cx, slice, digest),
-                    None if !kept => {
-                        cx.order(Order::Release { slice });
-                    }
+                    None if !kept => cx.release(slice),
                     None => {}
                 }
             }
@@ -342,13 +336,14 @@ impl GridExchange {
         from: PeerId,
         change: &RollChange,
         seating: &Seating,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let column = seating.column_of(from) == Some(seating.column());
         // Only those that sum for a row know who is absent from it.
         let row = seating.served().contains(&from) && change.leave.is_empty();
-        if !column && !row {
-            return broke("a report from a peer of another row and column");
-        }
+        forbid(
+            !column && !row,
+            "a report from a peer of another row and column",
+        )?;
         let me = cx.me();
         let mut change = change.clone();
         // This peer knows better whether it is here.
@@ -445,10 +440,10 @@ impl GridExchange {
         }
     }
 
-    fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
+    fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Checked {
         let (from, slice, meta) = (arrived.from, arrived.slice, arrived.meta);
         let Some(tag) = meta.tag.group() else {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
         if slice.round >= cx.round && cx.rolls.is_counterpart(from) {
@@ -460,23 +455,23 @@ impl GridExchange {
         };
         // Its sender has another anchor or roll: one of the two is to take the other's over.
         if tag != seating.tag() && tag != seating.column_tag {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             self.differs(cx, from, &seating);
             return Ok(());
         }
         let Some(part) = self.part(cx, slice.fragment) else {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             return broke("a slice of a fragment whose round it is not");
         };
         let result = part.arrived(cx, arrived);
         if result.is_err() {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
         }
         result
     }
 
     /// Keeps a slice of a later round, or of this one before it began here.
-    fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Result<(), PeerError> {
+    fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Checked {
         let Arrived { from, slice, .. } = early;
         if slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX {
             // A further slice of a later round shows that its sender is ahead.
@@ -484,7 +479,7 @@ impl GridExchange {
                 self.look_ahead(cx, from);
             }
         } else if !self.history.keeps(&slice) {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
         }
         Ok(())
     }
@@ -519,12 +514,7 @@ impl GridExchange {
         }
     }
 
-    fn deliver(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &Scoped,
-    ) -> Result<(), PeerError> {
+    fn deliver(&mut self, cx: &mut Context, from: PeerId, message: &Scoped) -> Checked {
         let (round, fragment) = (message.round, message.fragment);
         if round < cx.round {
             self.history.tell(cx, from, message);
@@ -552,12 +542,7 @@ impl GridExchange {
         }
     }
 
-    fn grid_message(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &GridMessage,
-    ) -> Result<(), PeerError> {
+    fn grid_message(&mut self, cx: &mut Context, from: PeerId, message: &GridMessage) -> Checked {
         match message {
             GridMessage::Report { round, change } => {
                 let fits = self.seating.as_ref().filter(|s| s.round == *round);

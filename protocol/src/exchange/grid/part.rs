@@ -14,12 +14,12 @@ use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::exchange::agreed::column::GridColumn;
 use crate::exchange::agreed::{FragmentMessage, Scoped, ShardVersion};
-use crate::exchange::{Arrived, PushEnd, broke, settlement};
+use crate::exchange::{Arrived, PushEnd, broke, forbid, settlement};
 use crate::limits::{GRID_ASKS_MAX, GRID_TALLY_MAX, GROUP_MEMBERS_MAX};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Attempt, Combination, Digest, Done, Ending, Event, FragmentId, Members, Order, OrderId, Output,
-    Part, PeerError, PeerId, Piece, Roll, SliceId, SliceMeta, Source, StoreId, Tag, Taken,
+    Attempt, Checked, Combination, Digest, Done, Ending, Event, FragmentId, Members, Order,
+    OrderId, Output, Part, PeerId, Piece, Roll, SliceId, SliceMeta, Source, StoreId, Tag, Taken,
     TallyEntry, Time, Wait, WorkError,
 };
 use std::sync::Arc;
@@ -147,11 +147,8 @@ impl GridPart {
         let first = self.seating.column() as u16;
         for step in 0..columns {
             let shard = (first + step) % columns;
-            let order = cx.order(Order::Encode {
-                slice: self.share(cx.me(), shard),
-                of: columns,
-                from: Source::Store(StoreId::Local),
-            });
+            let slice = self.share(cx.me(), shard);
+            let order = cx.encode(slice, columns, Source::Store(StoreId::Local));
             self.tasks.insert(order, Task::Share(shard));
         }
         if cx.this_life.newcomer {
@@ -390,7 +387,7 @@ impl GridPart {
         let kept = |slice: &SliceId| keep && slice.part == Part::Bundle;
         for slice in std::mem::take(&mut self.slices) {
             if !kept(&slice) {
-                cx.order(Order::Release { slice });
+                cx.release(slice);
             }
         }
     }
@@ -469,7 +466,7 @@ impl GridPart {
 }
 
 impl GridPart {
-    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
+    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Checked {
         let (from, slice, meta) = (arrived.from, arrived.slice, arrived.meta);
         match (meta.tag, arrived.digest) {
             (Tag::Share { weight, taken, .. }, _) => {
@@ -493,9 +490,7 @@ impl GridPart {
                 Some(column) if !column.round.over() => column.round.arrived(cx, arrived)?,
                 // A push that is repeated brings bytes that are kept for others.
                 Some(column) if column.round.holds(&slice) => {}
-                _ => {
-                    cx.order(Order::Release { slice });
-                }
+                _ => cx.release(slice),
             },
             _ => return broke("a slice that has no place in a grid"),
         }
@@ -510,7 +505,7 @@ impl GridPart {
         slice: SliceId,
         meta: &SliceMeta,
         (weight, taken): (f64, Option<Taken>),
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let fits = slice.part == Part::Contribution
             && slice.shard == self.mine()
             && meta.of == self.seating.columns()
@@ -549,7 +544,7 @@ impl GridPart {
         cx: &mut Context,
         from: PeerId,
         message: &Scoped,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let Some(column) = &mut self.column else {
             return broke("a message of a column to a newcomer");
         };
@@ -685,15 +680,12 @@ impl GridPart {
         let bundling = self.tasks.values().any(|task| matches!(task, Task::Bundle));
         match &column.round.ending {
             Some(Ending::Apply(parts)) if !bundling => {
-                let order = Order::Encode {
-                    slice: self.bundle(mine),
-                    of: self.seating.columns(),
-                    from: Source::Bundle {
-                        parts: parts.clone(),
-                        noted: self.seating.decides_the_roll(&cx.plan, self.fragment),
-                    },
+                let from = Source::Bundle {
+                    parts: parts.clone(),
+                    noted: self.seating.decides_the_roll(&cx.plan, self.fragment),
                 };
-                self.tasks.insert(cx.order(order), Task::Bundle);
+                let order = cx.encode(self.bundle(mine), self.seating.columns(), from);
+                self.tasks.insert(order, Task::Bundle);
             }
             // The row learns it at once: nothing else would tell that no result comes.
             Some(Ending::Void) => {
@@ -769,7 +761,7 @@ impl GridPart {
     }
 
     /// A member of the row came back in this round.
-    pub(super) fn returned(&mut self, cx: &mut Context, peer: PeerId) -> Result<(), PeerError> {
+    pub(super) fn returned(&mut self, cx: &mut Context, peer: PeerId) -> Checked {
         let column = self.seating.column_of(peer);
         if column.and_then(|column| self.seating.owner_of(column)) != Some(peer) {
             return broke("a return to a row that is not its own");
@@ -891,7 +883,7 @@ impl GridPart {
         cx: &mut Context,
         from: PeerId,
         (known, versions): (&[bool], &[ShardVersion]),
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         if versions.len() != usize::from(self.seating.columns()) || known.len() != versions.len() {
             return broke("results of another number of columns");
         }
@@ -906,9 +898,10 @@ impl GridPart {
             }
             let slice = self.bundle(column);
             // All members of a column make the same bundle, in the name of its first place.
-            if version.owner != slice.origin {
-                return broke("a column's result in another peer's name");
-            }
+            forbid(
+                version.owner != slice.origin,
+                "a column's result in another peer's name",
+            )?;
             let counted = self.was_counted(column, version);
             let version = *version;
             self.results
@@ -942,7 +935,7 @@ impl GridPart {
         from: PeerId,
         slice: SliceId,
         (version, counted): (ShardVersion, bool),
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         // By how much its column was later than this peer's. Rows that wait for a peer that died hold
         // up all columns alike.
         let late = self.results.since.map(|since| cx.now.since(since));

@@ -23,17 +23,16 @@
 //! 2003, "Gossip-Based Computation of Aggregate Information", protocol Push-Sum; Lian et al. 2017
 //! (D-PSGD) for the doubly stochastic case; Blot et al. 2016, GoSGD, for pushes without a wait.
 
-use super::ranks::Ranks;
-use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Ranks, Rule};
 use super::slices::{self, SliceLedger, release};
 use crate::core::Event;
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushEnd, PushSum, broke, foreign_tag};
+use crate::exchange::{Arrived, PushEnd, PushSum, broke, forbid, foreign_tag};
 use crate::limits::{INBOX_SLICES_MAX, ROUNDS_AHEAD_MAX};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    FragmentId, Part, PeerError, PeerId, Plan, PushOutcome, Round, SliceId, SliceMeta, Source,
-    StoreId, Tag, Topology,
+    Checked, FragmentId, Part, PeerError, PeerId, Plan, PushOutcome, Round, SliceId, SliceMeta,
+    Source, StoreId, Tag, Topology,
 };
 
 /// The largest mass of one push. Weights are one on average, and no usual topology lets a peer push
@@ -158,15 +157,16 @@ impl Rule for Gossip {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         slices::check(cx, arrived)?;
         let (from, slice, tag) = (arrived.from, arrived.slice, arrived.meta.tag);
         let Tag::Mass { weight } = tag else {
             return Err(foreign_tag(tag, "gossip"));
         };
-        if slice.part != Part::Contribution {
-            return broke("a gossip slice must be a contribution");
-        }
+        forbid(
+            slice.part != Part::Contribution,
+            "a gossip slice must be a contribution",
+        )?;
         if !(weight.is_finite() && weight > 0.0 && weight <= MASS_MAX) {
             return broke("a gossip slice's weight must be positive and at most four");
         }
@@ -396,9 +396,10 @@ impl Inbox {
             return Ok(false);
         }
         let count = self.count_of.entry(waiting.from).or_default();
-        if *count >= INBOX_SLICES_MAX * fragments {
-            return broke("too many gossip slices at once");
-        }
+        forbid(
+            *count >= INBOX_SLICES_MAX * fragments,
+            "too many gossip slices at once",
+        )?;
         *count += 1;
         self.slices.push(waiting);
         Ok(true)

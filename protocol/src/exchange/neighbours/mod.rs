@@ -34,7 +34,6 @@ mod gossip;
 mod group_mean;
 mod pairwise;
 mod pull;
-mod ranks;
 mod relay_sum;
 mod rule;
 mod slices;
@@ -43,8 +42,8 @@ use crate::core::context::Context;
 use crate::core::deadlines::Timer;
 use crate::exchange::{Arrived, Exchange, Outcome, PushSum, Signal};
 use crate::{
-    Done, Ending, ExchangeKind, FragmentId, Order, OrderId, PeerError, PeerId, Plan, PullAnswers,
-    Topology, TrainSummary, Wait, WorkError,
+    Checked, Done, Ending, ExchangeKind, FragmentId, OrderId, PeerId, Plan, PullAnswers, Topology,
+    TrainSummary, Wait, WorkError,
 };
 use differences::Differences;
 use gossip::Gossip;
@@ -93,13 +92,13 @@ impl<R: Rule> Neighbours<R> {
         }
     }
 
-    fn arrived(&mut self, cx: &mut Context, arrived: &Arrived) -> Result<(), PeerError> {
+    fn arrived(&mut self, cx: &mut Context, arrived: &Arrived) -> Checked {
         let slice = arrived.slice;
         self.rule
             .arrived(cx, &mut self.mixes, arrived)
             .inspect_err(|_| {
                 // The rule keeps nothing of what it refuses.
-                cx.order(Order::Release { slice });
+                cx.release(slice);
             })?;
         self.advance(cx);
         Ok(())
@@ -194,7 +193,7 @@ impl<R: Rule> Exchange for Neighbours<R> {
         self.advance(cx);
     }
 
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked {
         match signal {
             Signal::Message { from, message } => {
                 self.rule.message(cx, &mut self.mixes, from, message)?;

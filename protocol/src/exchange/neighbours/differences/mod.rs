@@ -37,8 +37,7 @@
 //! nothing is lost.
 
 use super::pull::PullMessage;
-use super::ranks::Ranks;
-use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Ranks, Rule};
 use super::slices::{self, SliceLedger, is_linked, release};
 use crate::core::context::Context;
 use crate::exchange::{Arrived, ExchangeMessage, PushEnd, broke, foreign_message};
@@ -48,8 +47,8 @@ use crate::limits::{
 };
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Attempt, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta,
-    Source, StoreId, Tag, Topology, Unneeded,
+    Attempt, Checked, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, Round, SliceId,
+    SliceMeta, Source, StoreId, Tag, Topology, Unneeded,
 };
 
 /// The slices that a mix moves each neighbour's copy by.
@@ -175,7 +174,7 @@ impl Rule for Differences {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (number, share) = check(cx, arrived)?;
         let (from, slice) = (arrived.from, arrived.slice);
         if !is_linked(cx, from) {
@@ -282,7 +281,7 @@ impl Rule for Differences {
         _mixes: &mut MixesOf<Self>,
         from: PeerId,
         message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         match message {
             ExchangeMessage::Pull(PullMessage::Ask { .. }) => {
                 cx.view.forgive(from);

@@ -291,12 +291,7 @@ impl Means {
             how: Combination::Reduce(inputs.collect()),
         });
         let slice = mean_slice(cx, key);
-        let (store, of) = (StoreId::Shard(0), 1);
-        let encode = cx.order(Order::Encode {
-            slice,
-            of,
-            from: Source::Store(store),
-        });
+        let encode = cx.encode(slice, 1, Source::Store(StoreId::Shard(0)));
         mean.stage = Stage::Summing {
             reduce,
             encode,
@@ -358,7 +353,7 @@ impl Means {
             }
             // It is the encoding of a sum that failed, so of whatever the store had before.
             Done::Encoded { .. } => {
-                cx.order(Order::Release { slice });
+                cx.release(slice);
                 Stage::Gathering
             }
             _ if failed => Stage::Gathering,

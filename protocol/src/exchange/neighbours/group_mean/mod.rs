@@ -48,8 +48,7 @@ mod means;
 mod tests;
 
 use super::pull::PullMessage;
-use super::ranks::Ranks;
-use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Ranks, Rule};
 use super::slices::{self, release};
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
@@ -58,7 +57,7 @@ use crate::id::rendezvous;
 use crate::limits::VIEW_PEERS_MAX;
 use crate::sorted::SortedSet;
 use crate::{
-    Done, Event, OrderId, Part, PeerError, PeerId, PullPlan, Round, SliceId, Source, StoreId, Tag,
+    Checked, Done, Event, OrderId, Part, PeerId, PullPlan, Round, SliceId, Source, StoreId, Tag,
     Time, Topology, Wait,
 };
 use core::time::Duration;
@@ -191,12 +190,7 @@ impl GroupMeans {
     }
 
     /// A part arrived for a mean that this peer makes.
-    fn part_arrived(
-        &mut self,
-        cx: &mut Context,
-        arrived: &Arrived,
-        round: Round,
-    ) -> Result<(), PeerError> {
+    fn part_arrived(&mut self, cx: &mut Context, arrived: &Arrived, round: Round) -> Checked {
         let (from, slice) = (arrived.from, arrived.slice);
         if slice.part != Part::Contribution {
             return broke("an answer must be its sender's own contribution");
@@ -217,7 +211,7 @@ impl GroupMeans {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (from, slice) = (arrived.from, arrived.slice);
         let Tag::GroupMean { round, parts, own } = arrived.meta.tag else {
             return Err(foreign_tag(arrived.meta.tag, "group means"));
@@ -297,7 +291,7 @@ impl Rule for GroupMeans {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         cx.view.forgive(arrived.from);
         slices::check(cx, arrived)?;
         match arrived.meta.tag {
@@ -400,7 +394,7 @@ impl Rule for GroupMeans {
         mixes: &mut MixesOf<Self>,
         from: PeerId,
         message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         cx.view.forgive(from);
         let fragment = match message {
             ExchangeMessage::Pull(

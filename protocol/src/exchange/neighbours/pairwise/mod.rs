@@ -36,19 +36,18 @@
 
 mod edge;
 
-use super::ranks::Ranks;
-use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Ranks, Rule};
 use super::slices;
 use super::slices::{is_linked, release};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushEnd, broke};
+use crate::exchange::{Arrived, PushEnd, broke, forbid};
 use crate::limits::{
     HISTORY_ROUNDS_MAX, NEIGHBOURS_MAX, PATIENCE_ROUNDS, PUSHES_AT_ONCE_MAX, ROUNDS_AHEAD_MAX,
 };
 use crate::sorted::SortedMap;
 use crate::{
-    Event, ExchangeKind, FragmentId, Order, Part, PeerError, PeerId, Plan, PushOutcome, SliceId,
-    SliceMeta, Source, StoreId, Tag, Topology, Unneeded,
+    Checked, Event, ExchangeKind, FragmentId, Order, Part, PeerError, PeerId, Plan, PushOutcome,
+    SliceId, SliceMeta, Source, StoreId, Tag, Topology, Unneeded,
 };
 pub use edge::Standing;
 use edge::{Edge, Half, Meaning, Sent, Waiting};
@@ -217,7 +216,7 @@ impl Rule for Pairwise {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (session, number, share) = check(cx, arrived, self.edges.replicas)?;
         let (from, slice) = (arrived.from, arrived.slice);
         let waiting = Waiting {
@@ -318,9 +317,10 @@ impl Rule for Pairwise {
 fn check(cx: &Context, arrived: &Arrived, replicas: bool) -> Result<(u32, u32, f64), PeerError> {
     slices::check(cx, arrived)?;
     let (slice, meta) = (arrived.slice, arrived.meta);
-    if slice.part == Part::Partial {
-        return broke("a partial sum between neighbours");
-    }
+    forbid(
+        slice.part == Part::Partial,
+        "a partial sum between neighbours",
+    )?;
     let half = slices::half_of(meta.tag, "an exchange of two")?;
     let (session, number, _) = half;
     let whole = slice.part == Part::Aggregate;

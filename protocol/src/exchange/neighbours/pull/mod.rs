@@ -70,8 +70,7 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use super::ranks::Ranks;
-use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Ranks, Rule};
 use super::slices::{self, SliceLedger, release};
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
@@ -79,7 +78,7 @@ use crate::exchange::{Arrived, ExchangeMessage, PushEnd, broke, foreign_message,
 use crate::limits::PULL_QUEUE_BYTES_MAX;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Event, FragmentId, Part, PeerError, PeerId, PullPlan, PushOutcome, Round, SliceId, SliceMeta,
+    Checked, Event, FragmentId, Part, PeerId, PullPlan, PushOutcome, Round, SliceId, SliceMeta,
     Source, StoreId, Tag, Time, Topology, Wait,
 };
 pub use message::PullMessage;
@@ -279,7 +278,7 @@ impl Rule for Pull {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (from, slice) = (arrived.from, arrived.slice);
         cx.view.forgive(from);
         slices::check(cx, arrived)?;
@@ -392,7 +391,7 @@ impl Rule for Pull {
         mixes: &mut MixesOf<Self>,
         from: PeerId,
         message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         // It speaks: what it did not answer was lost, or late.
         cx.view.forgive(from);
         match message {

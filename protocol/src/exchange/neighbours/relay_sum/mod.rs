@@ -43,19 +43,18 @@
 //! **Source:** Vogels et al. 2021, "RelaySum for Decentralized Deep Learning on Heterogeneous Data"
 //! (NeurIPS), algorithm 1.
 
-use super::ranks::Ranks;
-use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Ranks, Rule};
 use super::slices::{self, SliceLedger, is_linked, release};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushEnd, broke, foreign_tag};
+use crate::exchange::{Arrived, PushEnd, broke, forbid, foreign_tag};
 use crate::limits::{
     NEIGHBOURS_MAX, PATIENCE_ROUNDS, PUSHES_AT_ONCE_MAX, RELAY_SUM_MISSES_MAX,
     RELAY_SUM_UNDER_WAY_MAX, RELAY_SUM_WAITING_MAX, ROUNDS_AHEAD_MAX, VIEW_PEERS_MAX,
 };
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Done, FragmentId, Part, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta, Source,
-    SpanningTree, Tag, Topology, WorkError,
+    Checked, Done, FragmentId, Part, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta,
+    Source, SpanningTree, Tag, Topology, WorkError,
 };
 
 /// A message that is being made.
@@ -370,7 +369,7 @@ impl Rule for RelaySum {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let relayed = check(cx, arrived)?;
         let (from, slice) = (arrived.from, arrived.slice);
         if !is_linked(cx, from) {
@@ -463,9 +462,10 @@ impl Rule for RelaySum {
 fn check(cx: &Context, arrived: &Arrived) -> Result<Relayed, PeerError> {
     slices::check(cx, arrived)?;
     let (slice, meta) = (arrived.slice, arrived.meta);
-    if slice.part != Part::Contribution {
-        return broke("a relayed slice must be its sender's own");
-    }
+    forbid(
+        slice.part != Part::Contribution,
+        "a relayed slice must be its sender's own",
+    )?;
     let Tag::Relayed { up, peers } = meta.tag else {
         return Err(foreign_tag(meta.tag, "relayed sums"));
     };
