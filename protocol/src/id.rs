@@ -68,11 +68,10 @@ macro_rules! id32 {
 
             /// All 64 hexadecimal digits.
             pub fn to_hex(&self) -> String {
-                use fmt::Write;
-                self.0.iter().fold(String::with_capacity(64), |mut s, b| {
-                    let _ = write!(s, "{b:02x}");
-                    s
-                })
+                let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+                let mut hex = String::with_capacity(64);
+                hex.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
+                hex
             }
 
             /// Parses 64 hexadecimal digits; `None` for anything else.

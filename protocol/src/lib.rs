@@ -85,7 +85,6 @@ mod order;
 mod overlap;
 mod plan;
 mod roll;
-mod route;
 mod schedule;
 mod score;
 #[cfg(test)]
@@ -93,7 +92,6 @@ mod seeds;
 mod signature;
 mod slice;
 mod sorted;
-mod statement;
 mod synchronization;
 mod topology;
 
@@ -116,8 +114,8 @@ pub use ladder::{Chosen, Ladder, Recoding, Rung};
 pub use locality::{Locality, RateClass, Site, SiteFinder};
 pub use loss::{Loss, Losses, NoLoss};
 pub use order::{
-    Combination, Done, Ending, Evaluation, Order, Participants, Piece, Source, StateId, StepBudget,
-    StoreId, TrainSummary, Unneeded, WorkError,
+    Combination, Done, Ending, Evaluation, Lane, Order, Participants, Piece, Route, Source,
+    StateId, StepBudget, StoreId, TrainSummary, Unneeded, WorkError,
 };
 pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use peer::{Input, Peer, SNAPSHOT_VERSION, Snapshot};
@@ -129,16 +127,15 @@ pub use roll::{
     Axes, Dealing, FoundingBallot, FoundingMessage, Grid, Roll, RollChange, RollName, RollSeat,
     SharedRolls,
 };
-pub use route::{Lane, Route};
 pub use schedule::{
     AgreedLinks, Certificate, LinkCodes, LinkPlan, LinkTable, LinkTableError, Packing,
     PackingCertificate, PackingError, Schedule, ScheduleCost,
 };
 pub use score::{NoScore, Ratings, Score, Scores, Scoring};
-pub use signature::{SealMemory, Signature, Signed};
+pub use signature::{Proof, Saying, SealMemory, Signature, Signed};
 pub use slice::{Attempt, JoinedGroups, Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};
 pub use sorted::{Iter as SortedIter, SortedMap, SortedSet};
-pub use statement::{Proof, Saying};
 pub use synchronization::{Grace, Pace, Quorum, Sampling, Synchronization};
 pub use topology::{LinkRates, Partners, SpanningTree, Topology};
+pub(crate) use wire::check::Checked;
 pub use wire::check::PeerError;

@@ -39,7 +39,7 @@ pub const VIEW_PEERS_MAX: usize = 256;
 pub const GRID_VIEW_PEERS_MAX: usize = 512;
 
 /// Peers up to which a peer of a grid adds more to its view because it hears of them: it needs few
-/// beside its mates, and each peer of thousands would otherwise keep the records of hundreds.
+/// beside its counterparts, and each peer of thousands would otherwise keep the records of hundreds.
 pub const GRID_STRANGERS_MAX: usize = VIEW_PEERS_MAX / 4;
 
 /// Links that one peer opens by itself when its view is no longer complete.
@@ -288,9 +288,6 @@ pub const REST_ASKED_AGAIN: u8 = 2;
 
 /// How often the others are asked about an offered state before its donors have helped in vain.
 pub const VOUCHERS_SOUGHT_MAX: u8 = 4;
-
-/// Pinned states that one donor keeps for newcomers at a time.
-pub const PINS_MAX: usize = 1;
 
 /// How long a pinned state is kept after its last request. A peer that downloads it asks for it
 /// again every [`ALIVE_EVERY`].

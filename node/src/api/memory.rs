@@ -27,8 +27,10 @@ impl Memory {
             multiples: multiples.clone(),
             ..Self::default()
         };
-        memory.rss_bytes = rss_bytes();
-        memory.peak_rss_bytes = peak_rss_bytes();
+        // Once for both: the system counts every mapping for it.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        memory.rss_bytes = parse(&status, "VmRSS:");
+        memory.peak_rss_bytes = parse(&status, "VmHWM:");
         memory.overhead_bytes = memory.rss_bytes.map(|rss| memory.overhead(rss));
         memory
     }
@@ -40,24 +42,10 @@ impl Memory {
     }
 }
 
-/// Resident bytes of this process, or `None` where the operating system does not say.
-pub fn rss_bytes() -> Option<u64> {
-    line_of_status("VmRSS:")
-}
-
-/// Peak resident bytes of this process, or `None` where the operating system does not say.
-pub fn peak_rss_bytes() -> Option<u64> {
-    line_of_status("VmHWM:")
-}
-
 /// Peak resident bytes of another process, or `None` where the operating system does not say.
 pub fn peak_rss_bytes_of(process: u32) -> Option<u64> {
     let path = format!("/proc/{process}/status");
     parse(&std::fs::read_to_string(path).ok()?, "VmHWM:")
-}
-
-fn line_of_status(key: &str) -> Option<u64> {
-    parse(&std::fs::read_to_string("/proc/self/status").ok()?, key)
 }
 
 fn parse(text: &str, key: &str) -> Option<u64> {

@@ -34,7 +34,7 @@ pub use insight::{Figures, Point, WaitNow};
 pub use limits::{TOKEN_FILE, Token};
 pub(crate) use link::LinkStatus;
 pub use link::Traffic;
-pub use memory::{Memory, peak_rss_bytes, peak_rss_bytes_of, rss_bytes};
+pub use memory::{Memory, peak_rss_bytes_of};
 pub(crate) use metrics::{MetricsFormat, metrics_text};
 pub use observer::{Clock, Observer, StatusHandle};
 pub(crate) use page::page_of_local;

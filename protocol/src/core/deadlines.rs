@@ -182,7 +182,7 @@ impl Deadlines {
 
     /// [`Deadlines::allow`] in a grid, where all do the same and nothing is lost but one contribution if a
     /// wait is too short: a measurement of one peer also counts for those without any.
-    pub(crate) fn allow_mates(
+    pub(crate) fn allow_alike(
         &self,
         wait: Wait,
         peers: impl IntoIterator<Item = PeerId>,

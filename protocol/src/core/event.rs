@@ -11,67 +11,57 @@ use core::fmt;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// What a peer was waiting for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Wait {
-    /// Enough peers to begin.
-    Peers,
-    /// A state to start from.
-    State,
-    /// The round's group.
-    Group,
-    /// Contributions of the group's members.
-    Contributions,
-    /// The shards' aggregates and the votes on them.
-    Agreement,
-    /// A higher ballot, because a member did not do its part.
-    Repair,
-    /// Results of other columns of a grid.
-    Results,
-    /// Pushes of the gossip partners.
-    Partners,
-    /// Shards of the center, from their owners.
-    Center,
-    /// Peers that are so far behind that this one must wait.
-    Lead,
-}
+/// An enum whose variants people and programs see as one word each.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
+        )]
+        pub enum $name { $($(#[$doc])* $variant,)+ }
 
-impl Wait {
-    /// All waits.
-    pub const ALL: [Self; 10] = [
-        Self::Peers,
-        Self::State,
-        Self::Group,
-        Self::Contributions,
-        Self::Agreement,
-        Self::Repair,
-        Self::Results,
-        Self::Partners,
-        Self::Center,
-        Self::Lead,
-    ];
+        impl $name {
+            /// All of them.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
-    /// The wait in one word, as people and programs see it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Peers => "peers",
-            Self::State => "state",
-            Self::Group => "group",
-            Self::Contributions => "contributions",
-            Self::Agreement => "agreement",
-            Self::Repair => "repair",
-            Self::Results => "results",
-            Self::Partners => "partners",
-            Self::Center => "center",
-            Self::Lead => "lead",
+            /// It in one word, as people and programs see it.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+
+            /// The one with this word.
+            pub fn of_word(word: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|it| it.word() == word)
+            }
         }
-    }
-
-    /// The wait with this word.
-    pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|wait| wait.word() == word)
-    }
+    };
 }
+
+words!(
+    /// What a peer was waiting for.
+    Wait {
+        /// Enough peers to begin.
+        Peers = "peers",
+        /// A state to start from.
+        State = "state",
+        /// The round's group.
+        Group = "group",
+        /// Contributions of the group's members.
+        Contributions = "contributions",
+        /// The shards' aggregates and the votes on them.
+        Agreement = "agreement",
+        /// A higher ballot, because a member did not do its part.
+        Repair = "repair",
+        /// Results of other columns of a grid.
+        Results = "results",
+        /// Pushes of the gossip partners.
+        Partners = "partners",
+        /// Shards of the center, from their owners.
+        Center = "center",
+        /// Peers that are so far behind that this one must wait.
+        Lead = "lead",
+    }
+);
 
 /// Something worth reporting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -403,30 +393,31 @@ pub struct Waiting {
     pub deadline: Time,
 }
 
-/// Where a peer is in its round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Phase {
-    /// Not started.
-    New,
-    /// Waits for enough peers, or for a state to start from.
-    Join,
-    /// Inner steps are under way.
-    Train,
-    /// Contributions are under way.
-    Exchange,
-    /// The result of the exchange is being applied.
-    Apply,
-    /// Between rounds: an evaluation or a checkpoint is under way.
-    Settle,
-    /// The owner has paused the run before this round.
-    Paused,
-    /// All rounds are done; still serves others.
-    Finished,
-    /// Writes its last checkpoint.
-    Leaving,
-    /// Done.
-    Left,
-}
+words!(
+    /// Where a peer is in its round.
+    Phase {
+        /// Not started.
+        New = "new",
+        /// Waits for enough peers, or for a state to start from.
+        Join = "join",
+        /// Inner steps are under way.
+        Train = "train",
+        /// Contributions are under way.
+        Exchange = "exchange",
+        /// The result of the exchange is being applied.
+        Apply = "apply",
+        /// Between rounds: an evaluation or a checkpoint is under way.
+        Settle = "settle",
+        /// The owner has paused the run before this round.
+        Paused = "paused",
+        /// All rounds are done; still serves others.
+        Finished = "finished",
+        /// Writes its last checkpoint.
+        Leaving = "leaving",
+        /// Done.
+        Left = "left",
+    }
+);
 
 impl Phase {
     /// Returns `true` if `next` may follow. Any phase before `Leaving` may turn to it.
@@ -448,41 +439,6 @@ impl Phase {
                     Leaving
                 )
         )
-    }
-
-    /// All phases.
-    pub const ALL: [Self; 10] = [
-        Self::New,
-        Self::Join,
-        Self::Train,
-        Self::Exchange,
-        Self::Apply,
-        Self::Settle,
-        Self::Paused,
-        Self::Finished,
-        Self::Leaving,
-        Self::Left,
-    ];
-
-    /// The phase in one word, as people and programs see it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Join => "join",
-            Self::Train => "train",
-            Self::Exchange => "exchange",
-            Self::Apply => "apply",
-            Self::Settle => "settle",
-            Self::Paused => "paused",
-            Self::Finished => "finished",
-            Self::Leaving => "leaving",
-            Self::Left => "left",
-        }
-    }
-
-    /// The phase with this word.
-    pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|phase| phase.word() == word)
     }
 }
 

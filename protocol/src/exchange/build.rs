@@ -6,7 +6,7 @@ use crate::core::context::Context;
 use crate::exchange::{
     Agreed, CellsExchange, Center, Exchange, GridExchange, Outcome, Signal, broke,
 };
-use crate::{Ending, FragmentId, Order, PeerError, Plan, Topology, TrainSummary};
+use crate::{Checked, Ending, FragmentId, Plan, Topology, TrainSummary};
 
 /// Makes the exchange that a plan asks for.
 ///
@@ -53,11 +53,11 @@ impl Exchange for NoExchange {
         self.ended = true;
     }
 
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked {
         let what = match signal {
             Signal::Arrived(arrived) => {
                 let slice = arrived.slice;
-                cx.order(Order::Release { slice });
+                cx.release(slice);
                 "a slice"
             }
             Signal::Message { .. } => "an exchange's message",

@@ -2,7 +2,7 @@
 
 use crate::core::context::Context;
 use crate::exchange::{History, Outcome, PushSum, Signal, Standing};
-use crate::{Ending, FragmentId, GroupTag, PeerError, PeerId, SliceId, TrainSummary, Wait};
+use crate::{Checked, Ending, FragmentId, GroupTag, PeerId, SliceId, TrainSummary, Wait};
 
 /// One way of exchanging. Lives as long as the peer; works on one round at a time.
 pub(crate) trait Exchange: Send {
@@ -20,7 +20,7 @@ pub(crate) trait Exchange: Send {
     ///
     /// # Errors
     /// When a remote broke a rule.
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError>;
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked;
 
     /// Fragments whose exchange has ended since the last call; each is reported once a round.
     fn ended(&mut self, cx: &Context) -> Vec<(FragmentId, Ending)>;

@@ -12,14 +12,13 @@ use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::exchange::Signal;
 use crate::limits::{DONORS_MAX, VOUCHERS_SOUGHT_MAX};
 use crate::peer::Peer;
-use crate::peer::lag::{CatchUp, Vouching};
-use crate::peer::life::Standing;
+use crate::peer::life::{CatchUp, Standing, Vouching};
 use crate::peer::replay::{Helpers, Replay, STALENESS_MAX, Step, wait_for_state};
 use crate::plan::Tolerance;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::{ExchangeMessage, Offer, TransferMessage};
 use crate::{
-    Base, Branch, Digest, Done, Order, OrderId, PeerError, PeerId, Round, SliceId, StateId,
+    Base, Branch, Checked, Digest, Done, Order, OrderId, PeerError, PeerId, Round, SliceId, StateId,
 };
 use core::time::Duration;
 
@@ -56,7 +55,7 @@ impl Peer {
         &mut self,
         from: PeerId,
         message: &ExchangeMessage,
-    ) -> Option<Result<(), PeerError>> {
+    ) -> Option<Checked> {
         if !matches!(self.catch_up, CatchUp::Replaying(_)) {
             return None;
         }
@@ -131,7 +130,7 @@ impl Peer {
     fn drop_replay(&mut self) {
         if let CatchUp::Replaying(replay) = &mut self.catch_up {
             for slice in std::mem::take(&mut replay.here) {
-                self.cx.order(Order::Release { slice });
+                self.cx.release(slice);
             }
             let blamed = replay.donor;
             // Once only: the catch-up ends, or begins again with others.
@@ -170,7 +169,7 @@ impl Peer {
     ///
     /// # Errors
     /// When it is larger than any state of this plan.
-    pub(super) fn state_offered(&mut self, from: PeerId, offer: Offer) -> Result<(), PeerError> {
+    pub(super) fn state_offered(&mut self, from: PeerId, offer: Offer) -> Checked {
         let oldest = self.oldest_wanted();
         let CatchUp::Asking { asked, offers } = &mut self.catch_up else {
             return Ok(());

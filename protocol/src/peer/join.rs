@@ -21,28 +21,33 @@ use core::time::Duration;
 
 impl Peer {
     /// [`Peer::try_begin`] after a message of another peer. A peer of a grid hears hundreds of them, and
-    /// looks at all its mates again only if its wait for one of them ended or the sender has news.
+    /// looks at all its counterparts again only if its wait for one of them ended or the sender has news.
     pub(super) fn try_begin_with(&mut self, from: PeerId) {
         if self.phase == Phase::Paused {
             // In a pause no round ends, so signs of life are all that shows others further ahead.
             self.catch_up_in_a_pause();
             return;
         }
-        if self.phase != Phase::Join || (self.waits_for_a_mate() && self.says_nothing_new(from)) {
+        if self.phase != Phase::Join
+            || (self.waits_for_a_counterpart() && self.says_nothing_new(from))
+        {
             return;
         }
         self.try_begin();
         if self.phase == Phase::Join {
-            self.life.once.waits_for = self.missing_mate();
+            self.life.once.waits_for = self.missing_counterpart();
         }
     }
 
-    fn waits_for_a_mate(&self) -> bool {
-        let plain = self.waits_for_all_mates() && self.fresh() && !self.cx.plan.agreement.signs();
+    fn waits_for_a_counterpart(&self) -> bool {
+        let plain =
+            self.waits_for_all_counterparts() && self.fresh() && !self.cx.plan.agreement.signs();
         plain
             && match self.life.once.waits_for {
-                Some(Missing::Link(mate)) => !self.cx.view.is_here(mate),
-                Some(Missing::Met(mate)) => self.cx.view.is_here(mate) && !self.has_met(mate),
+                Some(Missing::Link(counterpart)) => !self.cx.view.is_here(counterpart),
+                Some(Missing::Met(counterpart)) => {
+                    self.cx.view.is_here(counterpart) && !self.has_met(counterpart)
+                }
                 None => false,
             }
     }
@@ -158,7 +163,7 @@ impl Peer {
     fn wanted(&self) -> usize {
         let most = |peers: usize| peers / 2 + 1;
         if self.sits() {
-            let (_, others) = self.mates_here();
+            let (_, others) = self.counterparts_here();
             return match self.life.once.patience {
                 Patience::ForAll => 1 + others,
                 _ => most(1 + others),
@@ -177,7 +182,7 @@ impl Peer {
     /// How many peers are here, this one included.
     fn here(&self) -> usize {
         if self.sits() {
-            1 + self.mates_here().0
+            1 + self.counterparts_here().0
         } else {
             1 + self.cx.view.greeted().count()
         }
@@ -195,9 +200,9 @@ impl Peer {
                 Patience::Over => true,
             }
         };
-        if self.waits_for_all_mates() {
+        if self.waits_for_all_counterparts() {
             // The first that is missing answers it.
-            return self.all_mates_here() && (alone || self.mates_here().1 > 0);
+            return self.all_counterparts_here() && (alone || self.counterparts_here().1 > 0);
         }
         let here = self.here();
         here >= self.wanted() && (here > 1 || alone)
@@ -206,9 +211,9 @@ impl Peer {
     /// The others have met as many. A peer that begins before them finds them unready. Once one of
     /// them has begun, nothing is left to wait for.
     fn others_met(&self) -> bool {
-        if self.waits_for_all_mates() {
+        if self.waits_for_all_counterparts() {
             let mut others = self.cx.view.greeted();
-            return self.all_mates_met()
+            return self.all_counterparts_met()
                 || others.any(|(_, remote)| remote.muster == Muster::Begun);
         }
         let others = || self.cx.view.greeted().map(|(_, remote)| remote.muster);

@@ -1,6 +1,8 @@
 //! Orders under way in a peer's round, times of its last actions, and others' statements before the first round.
 
+use super::replay::Replay;
 use crate::sorted::{SortedMap, SortedSet};
+use crate::wire::Offer;
 use crate::{Base, Digest, FragmentId, OrderId, PeerId, Round, Time, TrainSummary};
 
 /// Orders of the round that are under way, and when things were last done.
@@ -62,7 +64,7 @@ pub(super) struct Once {
     pub(super) begun: bool,
     /// How far the wait before that has come.
     pub(super) patience: Patience,
-    /// In a grid, the first mate for which it waits.
+    /// In a grid, the first counterpart for which it waits.
     pub(super) waits_for: Option<Missing>,
     /// Set if its certificate gives this peer no part in rounds.
     pub(super) observes: bool,
@@ -72,7 +74,7 @@ pub(super) struct Once {
     pub(super) clock_off: bool,
 }
 
-/// What a mate has not done yet that a peer waits for before its first round.
+/// What a counterpart has not done yet that a peer waits for before its first round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     /// It is not here.
@@ -127,6 +129,44 @@ pub(super) enum Standing {
     Behind(Base),
     /// Too few have said yet what they know.
     Unclear,
+}
+
+/// How far the catch-up is.
+#[derive(Debug)]
+pub(super) enum CatchUp {
+    /// Nothing to catch up with.
+    Idle,
+    /// Donors were asked.
+    Asking {
+        asked: SortedSet<PeerId>,
+        offers: SortedMap<Offer, Vec<PeerId>>,
+    },
+    /// Others are asked whether an offered state is the run's.
+    Vouching(Vouching),
+    /// A state is on its way, from these donors.
+    Fetching(Offer, Vec<PeerId>),
+    /// It is here. Before it is loaded, this peer's branch is saved.
+    Keeping(OrderId, Offer, Vec<PeerId>),
+    /// The Executor loads it.
+    Loading(OrderId, Offer, Vec<PeerId>),
+    /// A past round is being replayed.
+    Replaying(Replay),
+}
+
+impl CatchUp {
+    pub(super) fn idle(&self) -> bool {
+        matches!(self, Self::Idle)
+    }
+}
+
+/// An offered state about which others are asked.
+#[derive(Debug)]
+pub(super) struct Vouching {
+    pub(super) offer: Offer,
+    pub(super) donors: Vec<PeerId>,
+    /// What the others say that the state's round was opened with.
+    pub(super) said: SortedMap<PeerId, Digest>,
+    pub(super) asked: u8,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use crate::core::deadlines::Timer;
 use crate::core::view::DIALS_REFUSED;
 use crate::core::{Event, Output, Phase};
-use crate::exchange::{GridMessage, Signal};
+use crate::exchange::Signal;
 use crate::limits::{
     ABSENT_ROUNDS_MAX, ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, DIAL_ATTEMPTS_MAX,
     FOUNDING_EVERY, RECORD_LIFETIME, RECORDS_BYTES_MAX, RECORDS_PER_MESSAGE_MAX, SCORE_MAX,
@@ -17,7 +17,7 @@ use crate::wire::{
     Alive, ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Rates, Reason,
     RecordFields, WireError, canonical,
 };
-use crate::{Digest, FoundingMessage, LinkRates, PeerError, PeerId, Proof, Round, Time};
+use crate::{Checked, Digest, FoundingMessage, LinkRates, PeerError, PeerId, Proof, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -141,8 +141,8 @@ impl Peer {
         self.cx.sort_sides();
         if !known {
             self.cx.emit(Event::PeerUp(from));
-            // Mates have the records of all in the roll.
-            if !self.cx.rolls.is_mate(from) {
+            // Counterparts have the records of all in the roll.
+            if !self.cx.rolls.is_counterpart(from) {
                 self.send_records(from);
             }
             self.greet_founder(from);
@@ -222,19 +222,22 @@ impl Peer {
         self.cx.sort_sides();
         self.signal(Signal::Heard(from));
         self.try_begin_with(from);
-        // In a grid hundreds of mates end with the same bits and say so.
+        // In a grid hundreds of counterparts end with the same bits and say so.
         let same = self.has_rolls() && round == mine && anchor == self.cx.anchor();
         if self.phase == Phase::Finished && (same || !self.settle_the_end()) {
             self.maybe_leave();
         }
     }
 
+    pub(super) fn audience(&self) -> Vec<PeerId> {
+        self.cx.view.audience().map(|(id, _)| id).collect()
+    }
+
     /// Tells every linked peer how far this one is.
     pub(super) fn tell_alive(&mut self) {
         let (round, ready, anchor) = (self.cx.round, self.ready(), self.cx.anchor());
         let muster = self.muster();
-        let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
-        for peer in peers {
+        for peer in self.audience() {
             let alive = Alive {
                 round,
                 ready,
@@ -257,7 +260,7 @@ impl Peer {
         // Without a hello from the other end, this peer's own may have been lost.
         silent.into_iter().for_each(|peer| self.send_hello(peer));
         self.spread_records();
-        self.dial_mates();
+        self.dial_counterparts();
         self.dial_due(ACTIVE_LINKS_MAX);
         self.close_spare_links();
         if (self.only_follows() || self.trains_outside()) && self.is_outside() {
@@ -269,7 +272,7 @@ impl Peer {
 
     /// Anti-entropy: sends what this peer knows to one linked peer at random.
     fn spread_records(&mut self) {
-        let linked: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
+        let linked = self.audience();
         if !linked.is_empty() {
             let pick = self.cx.rng.next_u64() % linked.len() as u64;
             if let Some(peer) = linked.get(pick as usize) {
@@ -304,11 +307,7 @@ impl Peer {
         self.cx.send(to, MembershipMessage::Records(records));
     }
 
-    pub(super) fn records(
-        &mut self,
-        from: PeerId,
-        records: &[PeerRecord],
-    ) -> Result<(), PeerError> {
+    pub(super) fn records(&mut self, from: PeerId, records: &[PeerRecord]) -> Checked {
         let now = self.cx.now;
         let me = self.cx.me();
         let latest = now + RECORD_LIFETIME + CLOCK_SKEW_MAX;
@@ -347,9 +346,7 @@ impl Peer {
         if self.cx.view.len() > ACTIVE_LINKS_MAX {
             return;
         }
-        let others = self.cx.view.audience().map(|(id, _)| id);
-        let others: Vec<PeerId> = others.filter(|id| *id != from).collect();
-        for to in others {
+        for to in self.audience().into_iter().filter(|id| *id != from) {
             let news = newcomers.iter().filter(|record| record.peer != to);
             let news: Vec<PeerRecord> = news.cloned().collect();
             if !news.is_empty() {
@@ -361,8 +358,7 @@ impl Peer {
     pub(super) fn own_record(&mut self, record: PeerRecord) {
         self.begin_founding(&record);
         self.cx.view.set_mine(record);
-        let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
-        let some = peers.into_iter().take(ACTIVE_LINKS_MAX);
+        let some = self.audience().into_iter().take(ACTIVE_LINKS_MAX);
         some.for_each(|peer| self.send_records(peer));
     }
 
@@ -374,7 +370,7 @@ impl Peer {
             return;
         }
         let linked = self.cx.view.iter().filter(|(_, r)| r.linked).count();
-        // In a grid only mates are linked, and few others until there is a roll.
+        // In a grid only counterparts are linked, and few others until there is a roll.
         let complete = self.cx.view.is_complete() && !self.has_rolls();
         let beyond = if complete { beyond_active } else { 0 };
         let now = self.cx.now;
@@ -401,11 +397,7 @@ const PENALTY: u32 = 10;
 /// What a broken rule costs, and when a peer is cut off.
 impl Peer {
     /// Scores a peer that broke a rule, and cuts it off if it continues.
-    pub(super) fn judge(
-        &mut self,
-        from: PeerId,
-        result: Result<(), PeerError>,
-    ) -> Result<(), PeerError> {
+    pub(super) fn judge(&mut self, from: PeerId, result: Checked) -> Checked {
         let Err(error) = &result else { return Ok(()) };
         let Some(remote) = self.cx.view.get_mut(from) else {
             return result;
@@ -459,7 +451,7 @@ impl Peer {
     }
 
     /// Bytes that are not a message. Another version breaks no rule, but the two cannot talk.
-    pub(super) fn malformed(&mut self, from: PeerId, error: WireError) -> Result<(), PeerError> {
+    pub(super) fn malformed(&mut self, from: PeerId, error: WireError) -> Checked {
         if matches!(error, WireError::Version { .. }) {
             self.cut_off(from, Reason::OtherVersion);
             return Err(PeerError::Malformed(error));
@@ -537,7 +529,7 @@ impl Peer {
     }
 }
 
-/// A peer of a grid or of cells: its place in the roll, links to its mates, and the way in for one without a place.
+/// A peer of a grid or of cells: its place in the roll, links to its counterparts, and the way in for one without a place.
 impl Peer {
     pub(super) const fn has_rolls(&self) -> bool {
         self.cx.plan.agreement.grouping.has_roll()
@@ -549,21 +541,23 @@ impl Peer {
         self.has_rolls() && roll.and_then(|roll| roll.place_of(self.cx.me())).is_none()
     }
 
-    /// Dials mates without a link. Of two, the one with the lower id dials first.
-    pub(super) fn dial_mates(&mut self) {
+    /// Dials counterparts without a link. Of two, the one with the lower id dials first.
+    pub(super) fn dial_counterparts(&mut self) {
         let now = self.cx.now;
         let Some(roll) = self.cx.rolls.roll.clone() else {
             return;
         };
-        for mate in self.cx.rolls.all_mates().iter().copied() {
-            let place = roll.place_of(mate).and_then(|place| roll.place(place));
+        for counterpart in self.cx.rolls.all_counterparts().iter().copied() {
+            let place = roll
+                .place_of(counterpart)
+                .and_then(|place| roll.place(place));
             let Some(record) = place.map(|place| place.record.clone()) else {
                 continue;
             };
             // Otherwise both ends would dial at the same time.
-            let first = self.cx.me() < mate;
-            // Mates take the place of others that are only known.
-            let Some(remote) = self.cx.view.entry(mate) else {
+            let first = self.cx.me() < counterpart;
+            // Counterparts take the place of others that are only known.
+            let Some(remote) = self.cx.view.entry(counterpart) else {
                 continue;
             };
             if remote.contact.record.is_none() {
@@ -606,7 +600,8 @@ impl Peer {
             sponsors.truncate(1);
         }
         for sponsor in sponsors.into_iter().take(SPONSORS_MAX) {
-            self.cx.send(sponsor, GridMessage::Apply(record.clone()));
+            self.cx
+                .send(sponsor, ExchangeMessage::apply(record.clone()));
         }
     }
 
@@ -628,19 +623,19 @@ impl Peer {
 
     /// Another peer may say that this one has a place from a round on.
     pub(super) fn note_placed(&mut self, from: PeerId, message: &ExchangeMessage) {
-        let ExchangeMessage::Grid(GridMessage::Placed { round }) = message else {
+        let Some(round) = message.placed() else {
             return;
         };
         if let Some(remote) = self.cx.view.get_mut(from) {
-            remote.round = remote.round.max(*round);
+            remote.round = remote.round.max(round);
         }
         if self.phase == Phase::Join {
             self.try_begin();
         }
     }
 
-    /// This peer of a grid begins when all its mates are here and say the same.
-    pub(super) fn waits_for_all_mates(&self) -> bool {
+    /// This peer of a grid begins when all its counterparts are here and say the same.
+    pub(super) fn waits_for_all_counterparts(&self) -> bool {
         self.life.once.patience == Patience::ForAll && self.sits()
     }
 
@@ -649,50 +644,54 @@ impl Peer {
         remote.is_some_and(|remote| remote.muster >= Muster::Met)
     }
 
-    /// Mates in a grid that are not here, or have not met theirs.
-    pub(super) fn missing_mates(&self) -> Vec<PeerId> {
-        if !self.waits_for_all_mates() {
+    /// Counterparts in a grid that are not here, or have not met theirs.
+    pub(super) fn missing_counterparts(&self) -> Vec<PeerId> {
+        if !self.waits_for_all_counterparts() {
             return Vec::new();
         }
         let missing = self
-            .mates()
+            .counterparts()
             .filter(|peer| !self.cx.view.is_here(*peer) || !self.has_met(*peer));
         missing.collect()
     }
 
-    pub(super) fn missing_mate(&self) -> Option<Missing> {
-        if !self.waits_for_all_mates() {
+    pub(super) fn missing_counterpart(&self) -> Option<Missing> {
+        if !self.waits_for_all_counterparts() {
             return None;
         }
-        let absent = self.mates().find(|peer| !self.cx.view.is_here(*peer));
-        let unmet = || self.mates().find(|peer| !self.has_met(*peer));
+        let absent = self
+            .counterparts()
+            .find(|peer| !self.cx.view.is_here(*peer));
+        let unmet = || self.counterparts().find(|peer| !self.has_met(*peer));
         absent
             .map(Missing::Link)
             .or_else(|| unmet().map(Missing::Met))
     }
 
-    pub(super) fn all_mates_here(&self) -> bool {
-        if let Some(Missing::Link(mate)) = self.life.once.waits_for
-            && self.cx.rolls.is_mate(mate)
-            && !self.cx.view.is_here(mate)
+    pub(super) fn all_counterparts_here(&self) -> bool {
+        if let Some(Missing::Link(counterpart)) = self.life.once.waits_for
+            && self.cx.rolls.is_counterpart(counterpart)
+            && !self.cx.view.is_here(counterpart)
         {
             return false;
         }
-        let mut mates = self.mates();
-        mates.all(|peer| self.cx.view.is_here(peer))
+        let mut counterparts = self.counterparts();
+        counterparts.all(|peer| self.cx.view.is_here(peer))
     }
 
-    pub(super) fn all_mates_met(&self) -> bool {
-        self.mates().all(|peer| self.has_met(peer))
+    pub(super) fn all_counterparts_met(&self) -> bool {
+        self.counterparts().all(|peer| self.has_met(peer))
     }
 
-    fn mates(&self) -> impl Iterator<Item = PeerId> {
-        self.cx.rolls.mates()
+    fn counterparts(&self) -> impl Iterator<Item = PeerId> {
+        self.cx.rolls.counterparts()
     }
 
-    pub(super) fn mates_here(&self) -> (usize, usize) {
-        let here = self.mates().filter(|peer| self.cx.view.is_here(*peer));
-        (here.count(), self.mates().count())
+    pub(super) fn counterparts_here(&self) -> (usize, usize) {
+        let here = self
+            .counterparts()
+            .filter(|peer| self.cx.view.is_here(*peer));
+        (here.count(), self.counterparts().count())
     }
 }
 
@@ -704,7 +703,7 @@ fn rank(one: PeerId, other: PeerId) -> Digest {
 /// Links that a peer of a grid can spare. Founding a run, and newcomers on their way in, leave links
 /// between peers that are neither in one row nor in one column.
 impl Peer {
-    /// Closes links with members of the roll that are no mates, beyond [`STRANGER_LINKS_MAX`].
+    /// Closes links with members of the roll that are no counterparts, beyond [`STRANGER_LINKS_MAX`].
     fn close_spare_links(&mut self) {
         if !self.sits() || self.founding.is_some() || !self.catch_up.idle() {
             return;
@@ -716,7 +715,7 @@ impl Peer {
         let linked = self.cx.view.greeted();
         // One that takes over a state, or has no place yet, may be here for help.
         let strangers = linked.filter(|(peer, remote)| {
-            remote.ready && roll.place_of(*peer).is_some() && !rolls.is_mate(*peer)
+            remote.ready && roll.place_of(*peer).is_some() && !rolls.is_counterpart(*peer)
         });
         let mut strangers: Vec<PeerId> = strangers.map(|(peer, _)| peer).collect();
         if strangers.len() <= STRANGER_LINKS_MAX {
@@ -740,11 +739,11 @@ impl Peer {
         self.peer_gone(peer);
     }
 
-    /// Dials a few peers that are no mates, so that news reach the whole swarm.
+    /// Dials a few peers that are no counterparts, so that news reach the whole swarm.
     fn dial_strangers(&mut self) {
         let linked = self.cx.view.iter().filter(|(_, remote)| remote.linked);
         let strangers = linked
-            .filter(|(peer, _)| !self.cx.rolls.is_mate(*peer))
+            .filter(|(peer, _)| !self.cx.rolls.is_counterpart(*peer))
             .count();
         let room = STRANGER_LINKS.saturating_sub(strangers);
         if room == 0 {
@@ -891,9 +890,9 @@ impl Peer {
         if self.cx.rolls.roll.is_none()
             && let Some(roll) = roll
         {
-            // Mates are known from here on, so the links to them can be dialled.
+            // Counterparts are known from here on, so the links to them can be dialled.
             self.cx.hold(Some(roll));
-            self.dial_mates();
+            self.dial_counterparts();
             self.try_begin();
         }
     }
@@ -923,7 +922,7 @@ impl Peer {
     }
 
     /// Another peer tells the measured rates of its links.
-    pub(super) fn rates(&mut self, from: PeerId, told: &Rates) -> Result<(), PeerError> {
+    pub(super) fn rates(&mut self, from: PeerId, told: &Rates) -> Checked {
         let view = &mut self.cx.view;
         if view.measured.is_used() {
             view.measured.hear(from, told);

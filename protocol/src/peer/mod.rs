@@ -6,7 +6,6 @@
 mod catch_up;
 mod donor;
 mod join;
-mod lag;
 mod life;
 mod membership;
 mod pace;
@@ -25,14 +24,13 @@ use crate::wire::{
     ExchangeMessage, MembershipMessage, Message, PeerRecord, Reason, TransferMessage, WireError,
 };
 use crate::{
-    Base, Chosen, Digest, Directive, Done, Evaluation, FragmentId, GroupTag, Ledger, Losses, Order,
-    OrderId, Pace, Part, PeerError, PeerId, Plan, PushOutcome, Ratings, Round, Rung, SliceId,
-    SliceMeta, StepBudget, Time, Topology,
+    Base, Checked, Chosen, Digest, Directive, Done, Evaluation, FragmentId, GroupTag, Ledger,
+    Losses, OrderId, Pace, Part, PeerError, PeerId, Plan, PushOutcome, Ratings, Round, Rung,
+    SliceId, SliceMeta, StepBudget, Time, Topology,
 };
 use core::time::Duration;
 use donor::Donor;
-use lag::CatchUp;
-use life::{Life, Rest};
+use life::{CatchUp, Life, Rest};
 use pace::Pacer;
 use replay::Helpers;
 use serde::{Deserialize, Serialize};
@@ -127,7 +125,7 @@ impl Peer {
         result
     }
 
-    fn dispatch(&mut self, input: Input) -> Result<(), PeerError> {
+    fn dispatch(&mut self, input: Input) -> Checked {
         match input {
             // Another process runs with this peer's identity. A peer does not talk to itself.
             Input::LinkUp(peer) if peer == self.cx.me() => {
@@ -206,7 +204,7 @@ impl Peer {
         slice: SliceId,
         meta: SliceMeta,
         digest: Option<Digest>,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let remote = self.cx.view.get(from);
         let known = remote.is_some_and(|r| !r.banned && !r.contact.refused && !r.contact.observes);
         // Along a schedule members forward aggregates of others. The exchange checks who may.
@@ -223,7 +221,7 @@ impl Peer {
             });
             self.exchange.signal(&mut self.cx, signal)
         } else {
-            self.cx.order(Order::Release { slice });
+            self.cx.release(slice);
             let what = "a slice that its sender did not make, or from an unknown peer";
             Err(PeerError::unexpected(what))
         };
@@ -237,7 +235,7 @@ impl Peer {
         self.check_outcome();
     }
 
-    fn received(&mut self, from: PeerId, message: &Message) -> Result<(), PeerError> {
+    fn received(&mut self, from: PeerId, message: &Message) -> Checked {
         let result = match message {
             Message::Exchange(_) if self.only_observes(from) => Err(PeerError::unexpected(
                 "a message about a round from a peer that only observes",
@@ -271,14 +269,14 @@ impl Peer {
         self.judge(from, result)
     }
 
-    fn exchange_said(&mut self, from: PeerId, message: &ExchangeMessage) -> Result<(), PeerError> {
+    fn exchange_said(&mut self, from: PeerId, message: &ExchangeMessage) -> Checked {
         let signal = Signal::Message { from, message };
         let result = self.exchange.signal(&mut self.cx, signal);
         self.note_placed(from, message);
         result
     }
 
-    fn membership(&mut self, from: PeerId, message: &MembershipMessage) -> Result<(), PeerError> {
+    fn membership(&mut self, from: PeerId, message: &MembershipMessage) -> Checked {
         match message {
             MembershipMessage::Records(records) => return self.records(from, records),
             MembershipMessage::Rates(told) => return self.rates(from, told),
@@ -291,7 +289,7 @@ impl Peer {
         Ok(())
     }
 
-    fn transfer(&mut self, from: PeerId, message: &TransferMessage) -> Result<(), PeerError> {
+    fn transfer(&mut self, from: PeerId, message: &TransferMessage) -> Checked {
         match message {
             TransferMessage::StateAsk { at_least } => self.state_asked(from, *at_least),
             TransferMessage::StateOffer(offer) => self.state_offered(from, *offer)?,
@@ -411,12 +409,6 @@ impl Peer {
         self.exchange.push_sum().weights
     }
 
-    /// Push-sum weight that is pushed and unacknowledged, and that arrived and is not mixed.
-    pub fn weight_in_flight(&self) -> (f64, f64) {
-        let mass = self.exchange.push_sum();
-        (mass.pushed, mass.waiting)
-    }
-
     /// Push-sum weight that is this peer's, over all fragments: in its parameters, its inbox, or
     /// on its way back into them. Pushed weight does not count, unless it is known to be lost.
     pub fn weight_held(&self) -> f64 {
@@ -458,7 +450,7 @@ impl Peer {
 
     fn awaited(&self, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
         match wait {
-            Wait::Peers => self.missing_mates(),
+            Wait::Peers => self.missing_counterparts(),
             Wait::State => self.donors_awaited(),
             _ => self.exchange.awaited(&self.cx, wait, fragment),
         }

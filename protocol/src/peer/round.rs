@@ -74,7 +74,7 @@ impl Peer {
         self.life.saved_at = self.cx.now;
         self.life.started = self.cx.now;
         self.enter(Phase::Join);
-        self.dial_mates();
+        self.dial_counterparts();
         self.gather();
         // Peers that start together do not all speak at the same instant.
         let spread = (self.cx.me().as_bytes()[0] as u32 + 1) * ALIVE_EVERY / 256;
@@ -418,7 +418,7 @@ impl Peer {
         }
     }
 
-    /// A round is over and applied: its decisions beside the parameters come into force, and new mates
+    /// A round is over and applied: its decisions beside the parameters come into force, and new counterparts
     /// are dialled. The peer is in the next round already. `kept` says whether this peer's training of the
     /// round, if it was not counted, is part of its next contribution.
     pub(super) fn turn(&mut self, round: Round, kept: bool) {
@@ -439,7 +439,7 @@ impl Peer {
             self.cx.settle_data(round, &counted, kept);
         }
         if self.cx.turn_roll(&note.unwrap_or_default().change) {
-            self.dial_mates();
+            self.dial_counterparts();
         }
     }
 
@@ -867,10 +867,9 @@ impl Peer {
 
     /// Tells the peers that this one takes part in nothing more.
     fn say_goodbye(&mut self) {
-        let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
-        for peer in peers {
-            self.cx
-                .send(peer, MembershipMessage::Goodbye(Reason::Leaving));
+        for peer in self.audience() {
+            let goodbye = MembershipMessage::Goodbye(Reason::Leaving);
+            self.cx.send(peer, goodbye);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the members of a group expect of each other.
 
+use crate::plan::Plan;
 use crate::{Ladder, Scoring};
 use serde::{Deserialize, Serialize};
 
@@ -158,38 +159,106 @@ impl AgreementPlan {
             ladder,
             whole,
         } = self;
-        let flat = Grouping::FLAT_BYTES;
-        let before = match (liars, contributions) {
-            _ if grouping.has_roll() => 0,
-            (0, 0) => size_of_val(liars) + size_of_val(contributions) + flat,
-            (_, 0) => size_of_val(contributions) + flat,
-            _ => flat,
+        // The last field first: what is behind an unusual value cannot be left out.
+        let fields = [
+            (!whole, size_of_val(whole)),
+            (ladder.is_none(), Ladder::NONE_BYTES),
+            (scoring.is_none(), Scoring::NONE_BYTES),
+            (*parts == 0, size_of_val(parts)),
+            (*weighing == Weighing::Samples, Weighing::BYTES),
+            (!passes.are_two(), Passes::BYTES),
+            (!grouping.has_roll(), Grouping::FLAT_BYTES),
+            (*contributions == 0, size_of_val(contributions)),
+            (*liars == 0, size_of_val(liars)),
+        ];
+        let usual = fields.iter().take_while(|(usual, _)| *usual);
+        usual.map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// How many members may lie, and how many must say the same for it to count. The rest of the
+/// peer asks [`Tolerance`] and never counts with the number of liars itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tolerance {
+    liars: usize,
+}
+
+impl Tolerance {
+    pub(crate) const NONE: Self = Self { liars: 0 };
+
+    /// That of a group of this size, where a run allows for this number: `min(liars, (n - 1) / 3)`.
+    pub(crate) const fn of(liars: u16, members: usize) -> Self {
+        let (allowed, third) = (liars as usize, members.saturating_sub(1) / 3);
+        let liars = if allowed < third { allowed } else { third };
+        Self { liars }
+    }
+
+    /// Any single member is believed.
+    pub(crate) const fn is_none(self) -> bool {
+        self.liars == 0
+    }
+
+    /// The least number of members that decides: `Q = floor((n + k) / 2) + 1`. Without liars that
+    /// is a strict majority.
+    ///
+    /// Any two quorums share at least k + 1 members, so they share one that does not lie. With
+    /// `n > 3k` the others are a quorum without the liars.
+    pub(crate) const fn quorum(self, members: usize) -> usize {
+        (members + self.liars) / 2 + 1
+    }
+
+    /// What this many members say, one of them says that does not lie.
+    pub(crate) const fn believes(self, count: usize) -> bool {
+        count >= self.believed_min()
+    }
+
+    /// The least number that [`Tolerance::believes`].
+    pub(crate) const fn believed_min(self) -> usize {
+        self.liars + 1
+    }
+
+    /// This many honest members are a quorum for somebody, if all liars say what suits them.
+    pub(crate) const fn may_be(self, quorum: usize, honest: usize) -> bool {
+        honest + self.liars >= quorum
+    }
+
+    /// Of claims in order, the furthest first: the first that is not further than an honest one.
+    pub(crate) fn credible<T>(self, claims: &[T]) -> Option<&T> {
+        claims.get(self.liars)
+    }
+}
+
+impl AgreementPlan {
+    /// Members sign their statements: some of them may lie.
+    pub const fn signs(&self) -> bool {
+        self.liars > 0
+    }
+
+    /// The least number of members of a group of this size that decides.
+    pub fn quorum_of(&self, members: usize) -> usize {
+        Tolerance::of(self.liars, members).quorum(members)
+    }
+}
+
+impl Plan {
+    pub(crate) const fn tolerance(&self, members: usize) -> Tolerance {
+        Tolerance::of(self.agreement.liars, members)
+    }
+
+    /// The same for a peer that has just begun: its first links may be all the liars that the run
+    /// allows for. A run that allows for as many as a group survives names no number: one is assumed.
+    pub(crate) fn tolerance_at_first(&self, members: usize) -> Tolerance {
+        let allowed = match self.agreement.liars {
+            u16::MAX => 1,
+            liars => usize::from(liars),
         };
-        let before = match passes {
-            Passes::One => Passes::BYTES + before,
-            Passes::Two => 0,
-        };
-        let before = match weighing {
-            Weighing::Samples => Weighing::BYTES + before,
-            Weighing::Steps | Weighing::Equal => 0,
-        };
-        let before = match parts {
-            0 => size_of_val(parts) + before,
-            _ => 0,
-        };
-        let before = match scoring {
-            None => Scoring::NONE_BYTES + before,
-            Some(_) => 0,
-        };
-        let before = match ladder {
-            None => Ladder::NONE_BYTES + before,
-            Some(_) => 0,
-        };
-        if *whole {
-            0
-        } else {
-            size_of_val(whole) + before
-        }
+        let liars = self.tolerance(members).liars.max(allowed);
+        Tolerance { liars }
+    }
+
+    /// As [`AgreementPlan::quorum_of`].
+    pub fn quorum_of(&self, members: usize) -> usize {
+        self.agreement.quorum_of(members)
     }
 }
 

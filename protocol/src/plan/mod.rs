@@ -6,11 +6,10 @@
 mod agreement;
 #[cfg(test)]
 mod tests;
-mod tolerance;
 mod validate;
 
+pub(crate) use agreement::Tolerance;
 pub use agreement::{AgreementPlan, Grouping, Passes, Weighing};
-pub(crate) use tolerance::Tolerance;
 pub use validate::PlanError;
 
 use crate::id::rendezvous;

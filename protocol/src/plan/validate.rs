@@ -124,6 +124,11 @@ pub enum PlanError {
     Deadlines,
 }
 
+/// The error unless the rule holds.
+fn ensure<E>(holds: bool, error: E) -> Result<(), E> {
+    if holds { Ok(()) } else { Err(error) }
+}
+
 impl Plan {
     /// Checks that the plan can work.
     ///
@@ -138,32 +143,30 @@ impl Plan {
         if let Some(index) = self.fragments.iter().position(|f| f.len == 0) {
             return Err(PlanError::EmptyFragment { index });
         }
-        if matches!(
-            self.budget,
-            StepBudget::Steps(0) | StepBudget::Time(Duration::ZERO)
-        ) {
-            return Err(PlanError::NoBudget);
-        }
+        ensure(
+            !matches!(
+                self.budget,
+                StepBudget::Steps(0) | StepBudget::Time(Duration::ZERO)
+            ),
+            PlanError::NoBudget,
+        )?;
         let when = &self.synchronization;
-        if !when.pace.fits(self.budget) {
-            return Err(PlanError::Pace);
-        }
-        if when.pace == Pace::Balanced && !self.exchange.agrees() {
-            return Err(PlanError::Balance);
-        }
-        if when.pace.is_agreed() && !self.agrees_on_losses() {
-            return Err(PlanError::Loss);
-        }
-        if !self.chooses_well() {
-            return Err(PlanError::Ladder);
-        }
+        ensure(when.pace.fits(self.budget), PlanError::Pace)?;
+        ensure(
+            when.pace != Pace::Balanced || self.exchange.agrees(),
+            PlanError::Balance,
+        )?;
+        ensure(
+            !when.pace.is_agreed() || self.agrees_on_losses(),
+            PlanError::Loss,
+        )?;
+        ensure(self.chooses_well(), PlanError::Ladder)?;
         let one = self.budget == StepBudget::Steps(1) && when.pace == Pace::Steady;
-        if self.contribution == Contribution::Gradient && !one {
-            return Err(PlanError::GradientBudget);
-        }
-        if !self.samples_well() {
-            return Err(PlanError::Sampling);
-        }
+        ensure(
+            self.contribution != Contribution::Gradient || one,
+            PlanError::GradientBudget,
+        )?;
+        ensure(self.samples_well(), PlanError::Sampling)?;
         self.check_agreement()?;
         let facts = self.exchange.facts();
         match self.contribution {
@@ -180,13 +183,15 @@ impl Plan {
         }
         let cell = self.agreement.grouping.cell();
         let holds = |cell| (2..=GROUP_MEMBERS_MAX).contains(&usize::from(cell));
-        if cell.is_some() != facts.deals_cells || !cell.is_none_or(holds) {
-            return Err(PlanError::Cells);
-        }
+        ensure(
+            cell.is_some() == facts.deals_cells && cell.is_none_or(holds),
+            PlanError::Cells,
+        )?;
         self.exchange.check()?;
-        if !facts.has_schedule && self.schedule != Schedule::Butterfly {
-            return Err(PlanError::Schedule);
-        }
+        ensure(
+            facts.has_schedule || self.schedule == Schedule::Butterfly,
+            PlanError::Schedule,
+        )?;
         self.check_overlap()?;
         if self.state_bytes > STATE_BYTES_MAX {
             return Err(PlanError::State {
@@ -194,40 +199,38 @@ impl Plan {
             });
         }
         let d = &self.deadlines;
-        if d.floor.is_zero() || d.floor > d.initial || d.initial > d.ceiling {
-            return Err(PlanError::Deadlines);
-        }
-        Ok(())
+        ensure(
+            !d.floor.is_zero() && d.floor <= d.initial && d.initial <= d.ceiling,
+            PlanError::Deadlines,
+        )
     }
 
     fn check_agreement(&self) -> Result<(), PlanError> {
-        if self.synchronization.quorum != Quorum::default() && !self.exchange.agrees() {
-            return Err(PlanError::Quorum);
-        }
-        if self.agreement.signs() && !self.exchange.agrees() {
-            return Err(PlanError::Liars);
-        }
+        let (agrees, direct) = (self.exchange.agrees(), self.reduces_directly());
+        ensure(
+            self.synchronization.quorum == Quorum::default() || agrees,
+            PlanError::Quorum,
+        )?;
+        ensure(!self.agreement.signs() || agrees, PlanError::Liars)?;
         let passes = self.agreement.passes;
-        if passes.are_two() && !self.reduces_directly() {
-            return Err(PlanError::Passes);
-        }
-        if self.agreement.whole && (passes.are_two() || !self.reduces_directly()) {
-            return Err(PlanError::Whole);
-        }
+        ensure(!passes.are_two() || direct, PlanError::Passes)?;
+        ensure(
+            !self.agreement.whole || (!passes.are_two() && direct),
+            PlanError::Whole,
+        )?;
         let parts = usize::from(self.agreement.parts);
-        let shared = self.exchange.owners().is_some() && self.exchange.agrees();
-        if parts > 0 && (!shared || parts > GROUP_MEMBERS_MAX) {
-            return Err(PlanError::Parts);
-        }
-        if !self.scores_well() {
-            return Err(PlanError::Scoring);
-        }
-        let deltas = self.contribution == Contribution::Delta && self.exchange.agrees();
+        let shared = self.exchange.owners().is_some() && agrees;
+        ensure(
+            parts == 0 || (shared && parts <= GROUP_MEMBERS_MAX),
+            PlanError::Parts,
+        )?;
+        ensure(self.scores_well(), PlanError::Scoring)?;
+        let deltas = self.contribution == Contribution::Delta && agrees;
         let counts = deltas && !self.agreement.signs() && !self.agreement.grouping.has_roll();
-        if self.agreement.weighing == Weighing::Steps && !counts {
-            return Err(PlanError::Weighing);
-        }
-        Ok(())
+        ensure(
+            self.agreement.weighing != Weighing::Steps || counts,
+            PlanError::Weighing,
+        )
     }
 
     /// Returns `true` if all peers know the loss, and the waits, that each member of a round has said.

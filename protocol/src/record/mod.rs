@@ -14,16 +14,10 @@
 //! stops in the middle of an entry (a killed daemon, a full disk) reads up to its last whole one.
 
 mod entry;
-mod error;
-mod frame;
 mod reader;
-mod replay;
 
-pub use entry::{Entry, EntryBytes, RecordHeader};
-pub use error::RecordError;
-pub use frame::{Framer, OutputHash, Recorder};
-pub use reader::RecordReader;
-pub use replay::{Difference, Replay};
+pub use entry::{Entry, EntryBytes, Framer, OutputHash, RecordError, RecordHeader, Recorder};
+pub use reader::{Difference, RecordReader, Replay};
 
 /// The version of a record's layout. Raised with every change of it.
 pub const RECORD_VERSION: u32 = 12;

@@ -12,17 +12,18 @@
 //! together, or less, as in a swarm that is split before it began. `start_with` above three quarters
 //! of all peers that ever come rules that out, whatever the network does.
 
-use crate::limits::{FOUNDING_QUIET_TICKS, FOUNDING_RETRY_TICKS, REGISTRARS_MAX, ROLL_PAGE_BYTES};
-use crate::roll::acceptor::{Accepted, Acceptor, Proposal, quorum};
-use crate::roll::pages::{Incoming, in_messages};
-use crate::roll::register::Register;
+use crate::id::rendezvous;
+use crate::limits::{
+    FOUNDING_QUIET_TICKS, FOUNDING_RECORDS_MAX, FOUNDING_RETRY_TICKS, REGISTRARS_MAX,
+    ROLL_PAGE_BYTES, ROLL_PEERS_MAX,
+};
+use crate::roll::shared::{Incoming, in_messages};
 use crate::roll::{FoundingBallot, FoundingMessage, Roll, RollName, SharedRolls};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
 use crate::{Digest, PeerId, Round, RunId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-mod fetch;
 
 /// Something to say to a peer, which may have to be dialled first.
 pub(crate) type Say = (PeerRecord, FoundingMessage);
@@ -410,6 +411,452 @@ mod model;
 mod random;
 #[cfg(test)]
 mod tests;
+
+pub(super) type Accepted = (FoundingBallot, RollName);
+
+/// How many of a number of registrars decide: more than two thirds.
+pub(super) const fn quorum(registrars: usize) -> usize {
+    2 * registrars / 3 + 1
+}
+
+/// A registrar's part in choosing the first roll, and a founder's: single-decree Paxos with quorums of
+/// more than two thirds.
+///
+/// Two founders may have different lists of registrars. A majority of each would not do: {1, 2} of
+/// {1, 2, 3} and {3, 4} of {2, 3, 4} have no registrar in common. Two quorums of more than two
+/// thirds share one while the lists share more than a third of their lengths added together: lists of
+/// equal length may differ in just under a third of their registrars.
+///
+/// **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
+///
+/// What a registrar has promised and accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Acceptor {
+    pub(super) promised: FoundingBallot,
+    pub(super) accepted: Option<Accepted>,
+}
+
+impl Acceptor {
+    /// Promises, unless a higher proposal has its promise.
+    pub(super) fn prepare(&mut self, ballot: FoundingBallot) -> bool {
+        let may = ballot >= self.promised;
+        if may {
+            self.promised = ballot;
+        }
+        may
+    }
+
+    /// Accepts, unless a higher proposal has its promise, or it accepted another roll in this one: a
+    /// founder that came back may have forgotten its proposal.
+    pub(super) fn accept(&mut self, ballot: FoundingBallot, roll: RollName) -> bool {
+        let other = |(of, named): Accepted| of == ballot && named != roll;
+        let may = !self.accepted.is_some_and(other) && self.prepare(ballot);
+        if may {
+            self.accepted = Some((ballot, roll));
+        }
+        may
+    }
+}
+
+/// A proposal that this peer makes.
+#[derive(Clone, Debug)]
+pub(super) struct Proposal {
+    pub(super) ballot: FoundingBallot,
+    /// The roll that it proposes unless another was accepted; none where it only asks for those.
+    pub(super) own: Option<RollName>,
+    /// The registrars of its own roll, of which a quorum decides.
+    pub(super) registrars: SortedSet<PeerId>,
+    pub(super) quorum: usize,
+    pub(super) promises: SortedMap<PeerId, Option<Accepted>>,
+    /// The roll that it asks the registrars to accept.
+    pub(super) value: Option<RollName>,
+    pub(super) accepted: SortedSet<PeerId>,
+}
+
+impl Proposal {
+    pub(super) const fn new(
+        ballot: FoundingBallot,
+        own: Option<RollName>,
+        registrars: SortedSet<PeerId>,
+        quorum: usize,
+    ) -> Self {
+        Self {
+            ballot,
+            own,
+            registrars,
+            quorum,
+            promises: SortedMap::new(),
+            value: None,
+            accepted: SortedSet::new(),
+        }
+    }
+
+    /// Once a quorum has promised: the value, which may be chosen already.
+    pub(super) fn promised(
+        &mut self,
+        from: PeerId,
+        accepted: Option<Accepted>,
+    ) -> Option<RollName> {
+        let above = accepted.is_some_and(|(of, _)| of > self.ballot);
+        // Only its own registrars count, and the value of a proposal is fixed once.
+        if !self.registrars.contains(&from) || self.value.is_some() || above {
+            return None;
+        }
+        self.promises.insert(from, accepted);
+        if self.promises.len() < self.quorum {
+            return None;
+        }
+        // The highest that was accepted may be chosen already; lower ones are not.
+        let highest = self.promises.values().flatten().max();
+        self.value = highest.map(|(_, roll)| *roll).or(self.own);
+        self.value
+    }
+
+    /// A registrar that said that it accepted a roll: it can serve it.
+    pub(super) fn holder(&self, roll: RollName) -> Option<PeerId> {
+        let holds = |accepted: &Option<Accepted>| accepted.is_some_and(|(_, of)| of == roll);
+        let mut all = self.promises.iter();
+        all.find(|(_, accepted)| holds(accepted))
+            .map(|(peer, _)| *peer)
+    }
+
+    /// A registrar has accepted: gives the chosen roll, once a quorum has.
+    pub(super) fn accepted(&mut self, from: PeerId) -> Option<RollName> {
+        if self.registrars.contains(&from) {
+            self.accepted.insert(from);
+        }
+        self.value.filter(|_| self.accepted.len() >= self.quorum)
+    }
+}
+
+/// How a peer gets the pages of a roll that it is to accept, or that was chosen.
+impl Founding {
+    /// Another peer says which roll was chosen: those that registered here hear it.
+    pub(super) fn found(&mut self, from: &PeerRecord, roll: RollName) {
+        if self.founded.is_none() {
+            self.founded = Some(roll);
+            let here = self.register.here().take(FOUNDING_RECORDS_MAX);
+            for record in here.cloned().collect::<Vec<_>>() {
+                self.say_founded(&record);
+            }
+        }
+        if self.founded == Some(roll) {
+            self.ask(roll, from);
+        }
+    }
+
+    /// Asks a peer for the next page of a roll that is not here.
+    pub(super) fn ask(&mut self, name: RollName, holder: &PeerRecord) {
+        if self.rolls.contains_key(&name.digest) {
+            return;
+        }
+        let current = self.incoming.take().filter(|i| i.name() == name);
+        let incoming = current.unwrap_or_else(|| Incoming::new(name));
+        let (roll, first) = (name.digest, incoming.next());
+        self.incoming = Some(incoming);
+        self.say(holder, FoundingMessage::PageAsk { roll, first });
+    }
+
+    /// Asks again if no page came lately: its holder, neighbours and registrars in turn.
+    pub(super) fn fetch(&mut self, linked: &[PeerRecord]) {
+        let asked = self.asked.as_ref();
+        let Some(name) = self.founded.or(asked.map(|asked| asked.roll)) else {
+            return;
+        };
+        if self.rolls.contains_key(&name.digest) {
+            return;
+        }
+        let mut tries = 0;
+        if let Some(incoming) = self.incoming.as_mut().filter(|i| i.name() == name) {
+            // Pages are coming; another question would bring the same ones twice.
+            if std::mem::take(&mut incoming.moves) {
+                return;
+            }
+            incoming.tries += 1;
+            tries = incoming.tries;
+        }
+        let asked = asked.filter(|asked| asked.roll == name);
+        let others = self.register.registrars();
+        let registrars: Vec<&PeerRecord> = others.filter(|r| r.peer != self.me.peer).collect();
+        let (turn, kind) = (tries / 3, tries % 3);
+        let to = match (kind, asked) {
+            (0, Some(asked)) => Some(&asked.holder),
+            (1, _) if !registrars.is_empty() => Some(registrars[turn % registrars.len()]),
+            _ => linked.get(turn % linked.len().max(1)),
+        };
+        if let Some(to) = to.cloned() {
+            self.ask(name, &to);
+        }
+    }
+
+    pub(super) fn page_came(
+        &mut self,
+        from: &PeerRecord,
+        roll: Digest,
+        first: u16,
+        records: &[PeerRecord],
+    ) {
+        let run = self.register.run();
+        let incoming = self.incoming.as_mut();
+        let Some(incoming) = incoming.filter(|incoming| incoming.name().digest == roll) else {
+            return;
+        };
+        // It is not the next page, or of another run: what is here stays.
+        if !incoming.takes(first, records, run) {
+            return;
+        }
+        let name = incoming.name();
+        if !incoming.is_whole() {
+            self.ask(name, from);
+            return;
+        }
+        // Pages of another roll than was named begin again, with another peer to ask.
+        if let Some(roll) = incoming.roll(self.terms.row, &self.shared) {
+            self.incoming = None;
+            self.rolls.insert(name.digest, roll);
+            self.accept_asked();
+        }
+    }
+}
+
+/// The slot of the rendezvous hash that ranks registrars.
+const SLOT: u8 = 3;
+
+/// Ticks after which a peer that no longer registers, or answers, is left out.
+const SILENT_TICKS: u32 = 2 * FOUNDING_RETRY_TICKS;
+
+/// Ticks for which a registrar that could not be reached is left out.
+const LOST_TICKS: u32 = 8 * FOUNDING_RETRY_TICKS;
+
+/// Ticks with news after which a list is taken as it is: there may always be another newcomer.
+const NEWS_TICKS_MAX: u32 = 16 * FOUNDING_QUIET_TICKS;
+
+/// Whom a peer takes for registrars, and which peers have registered with it.
+#[derive(Debug)]
+pub(super) struct Register {
+    me: PeerId,
+    run: RunId,
+    now: u32,
+    /// By rank, at most [`REGISTRARS_MAX`].
+    registrars: SortedMap<(u64, PeerId), PeerRecord>,
+    /// Registrars that could not be reached lately, with the tick until which they are left out.
+    lost: SortedMap<PeerId, u32>,
+    /// Peers that registered, with the tick at which they last did.
+    here: BTreeMap<PeerId, (PeerRecord, u32)>,
+    /// The registrar that this peer registers with, and when it was last heard or first asked.
+    asked: Option<(PeerId, u32)>,
+    /// The ticks of the first and of the last change without a quiet time between them.
+    changed: (u32, u32),
+}
+
+/// Returns `true` if a record is not older than the known one.
+fn newer(known: Option<&PeerRecord>, record: &PeerRecord) -> bool {
+    known.is_none_or(|known| known.sequence <= record.sequence)
+}
+
+impl Register {
+    pub(super) fn new(me: &PeerRecord) -> Self {
+        let mut this = Self {
+            me: me.peer,
+            run: me.run,
+            now: 0,
+            registrars: SortedMap::new(),
+            lost: SortedMap::new(),
+            here: BTreeMap::from([(me.peer, (me.clone(), 0))]),
+            asked: None,
+            changed: (0, 0),
+        };
+        this.meet(me);
+        this
+    }
+
+    pub(super) const fn run(&self) -> RunId {
+        self.run
+    }
+
+    fn rank(&self, peer: PeerId) -> (u64, PeerId) {
+        (rendezvous(&self.run, Round(0), SLOT, peer), peer)
+    }
+
+    fn change(&mut self) {
+        if self.now - self.changed.1 >= FOUNDING_QUIET_TICKS {
+            self.changed.0 = self.now;
+        }
+        self.changed.1 = self.now;
+    }
+
+    /// Takes a record into account; true if its peer is a registrar that was not known.
+    pub(super) fn meet(&mut self, record: &PeerRecord) -> bool {
+        // Most lists name those that are known, and a rank takes a hash.
+        let known = self.registrars.values().any(|known| known.is(record));
+        // Others may still name one that could not be reached.
+        if known || record.run != self.run || self.lost.contains_key(&record.peer) {
+            return false;
+        }
+        let rank = self.rank(record.peer);
+        let known = self.registrars.get(&rank);
+        let news = known.is_none();
+        if newer(known, record) {
+            self.registrars.insert(rank, record.clone());
+        }
+        if self.registrars.len() > REGISTRARS_MAX {
+            self.registrars.pop_first();
+        }
+        let news = news && self.registrars.contains_key(&rank);
+        if news {
+            self.change();
+        }
+        news
+    }
+
+    /// Another peer says something, so it can be reached.
+    pub(super) fn heard(&mut self, from: PeerId) {
+        self.lost.remove(&from);
+        if let Some((_, last)) = self.asked.as_mut().filter(|(peer, _)| *peer == from) {
+            *last = self.now;
+        }
+    }
+
+    /// Peers register with this one.
+    pub(super) fn enter(&mut self, records: &[PeerRecord]) {
+        let run = self.run;
+        for record in records.iter().filter(|r| r.run == run) {
+            let known = self.here.get(&record.peer);
+            let is_new = known.is_none();
+            if is_new && self.here.len() >= ROLL_PEERS_MAX {
+                continue;
+            }
+            let keep = known.filter(|(known, _)| !newer(Some(known), record));
+            let record = keep.map_or(record, |(known, _)| known).clone();
+            // A founding waits for sites that are still being found.
+            let moved = known.is_some_and(|(known, _)| known.locality != record.locality);
+            self.meet(&record);
+            self.here.insert(record.peer, (record, self.now));
+            if is_new || moved {
+                self.change();
+            }
+        }
+    }
+
+    /// A peer cannot be reached: others take its part.
+    pub(super) fn lose(&mut self, peer: PeerId) {
+        if peer == self.me {
+            return;
+        }
+        let rank = self.rank(peer);
+        let was_here = self.here.remove(&peer).is_some();
+        let was_registrar = self.registrars.remove(&rank).is_some();
+        if was_registrar {
+            // Left out for a while, or the next message that names it would bring it back.
+            self.lost.insert(peer, self.now + LOST_TICKS);
+        }
+        if was_here || was_registrar {
+            self.change();
+        }
+    }
+
+    /// Time passes: forgets peers that do not register again, and a registrar that is silent.
+    pub(super) fn tick(&mut self) {
+        self.now += 1;
+        let (me, now) = (self.me, self.now);
+        self.lost.retain(|_, until| *until > now);
+        let before = self.here.len();
+        self.here
+            .retain(|peer, (_, last)| *peer == me || now - *last < SILENT_TICKS);
+        if self.here.len() < before {
+            self.change();
+        }
+        if let Some((silent, last)) = self.asked
+            && now - last >= SILENT_TICKS
+        {
+            self.asked = None;
+            self.lose(silent);
+        }
+    }
+
+    pub(super) fn registrars(&self) -> impl Iterator<Item = &PeerRecord> {
+        self.registrars.values().rev()
+    }
+
+    fn is_registrar(&self, peer: PeerId) -> bool {
+        self.registrars.contains_key(&self.rank(peer))
+    }
+
+    /// Returns `true` if this peer is the highest registrar that it knows.
+    pub(super) fn is_first(&self) -> bool {
+        let mut all = self.registrars();
+        all.next().is_some_and(|first| first.peer == self.me)
+    }
+
+    /// For the highest: one in turn of the registrars that have not registered.
+    pub(super) fn missing(&self, turn: usize) -> Option<&PeerRecord> {
+        let is_missing = |r: &&PeerRecord| !self.here.contains_key(&r.peer);
+        let missing: Vec<&PeerRecord> = self.registrars().filter(is_missing).collect();
+        let one = missing.get(turn % missing.len().max(1)).copied();
+        one.filter(|_| self.is_first())
+    }
+
+    /// With whom to register, and whom: a registrar passes on its list to the highest of them, others
+    /// register with one that their id picks. None for the highest itself.
+    pub(super) fn registers(&mut self) -> Option<(PeerRecord, Vec<PeerRecord>)> {
+        let count = self.registrars.len().max(1);
+        let first = self.me.as_bytes()[..8].iter();
+        let pick = first.fold(0usize, |sum, byte| (sum << 8 | usize::from(*byte)) % count);
+        let (pick, here) = if self.is_registrar(self.me) {
+            (0, self.here().cloned().collect())
+        } else {
+            (
+                pick,
+                self.here
+                    .get(&self.me)
+                    .map(|(r, _)| r.clone())
+                    .into_iter()
+                    .collect(),
+            )
+        };
+        let to = self.registrars().nth(pick).cloned();
+        let to = to.filter(|to| to.peer != self.me)?;
+        if self.asked.is_none_or(|(peer, _)| peer != to.peer) {
+            self.asked = Some((to.peer, self.now));
+        }
+        Some((to, here))
+    }
+
+    /// The peers that registered here, this one included.
+    pub(super) fn here(&self) -> impl Iterator<Item = &PeerRecord> {
+        self.here.values().map(|(record, _)| record)
+    }
+
+    pub(super) fn here_count(&self) -> usize {
+        self.here.len()
+    }
+
+    /// Where a peer that registered can be reached.
+    pub(super) fn record(&self, peer: PeerId) -> Option<&PeerRecord> {
+        self.here.get(&peer).map(|(record, _)| record)
+    }
+
+    /// The peers that registered here, by rank from the highest, and the registrars among them.
+    pub(super) fn ranked(&self) -> (Vec<PeerRecord>, SortedSet<PeerId>) {
+        let by_rank = self.here().map(|r| (self.rank(r.peer), r.clone()));
+        let by_rank: SortedMap<(u64, PeerId), PeerRecord> = by_rank.collect();
+        let ranked: Vec<PeerRecord> = by_rank.into_values().rev().collect();
+        let registrars = ranked.iter().take(REGISTRARS_MAX).map(|r| r.peer);
+        let registrars = registrars.collect();
+        (ranked, registrars)
+    }
+
+    /// True once nothing has changed for a while, or something always does.
+    pub(super) const fn is_quiet(&self) -> bool {
+        let (first, last) = self.changed;
+        self.now - last >= FOUNDING_QUIET_TICKS || self.now - first >= NEWS_TICKS_MAX
+    }
+
+    /// How many ticks ago something changed.
+    pub(super) const fn quiet_ticks(&self) -> u32 {
+        self.now - self.changed.1
+    }
+}
 
 #[cfg(test)]
 mod news_tests {

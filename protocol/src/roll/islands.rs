@@ -43,7 +43,7 @@ pub(super) fn seats<'a>(
     debug_assert_eq!(sites.len(), free.len(), "a place for each peer");
     let mut rows = open_rows(free, columns, taken);
     let mut seats = Seats::new(sites);
-    seats.join_mates(&mut rows);
+    seats.join_sites(&mut rows);
     for row in &mut rows {
         seats.fill(row);
     }
@@ -126,7 +126,7 @@ impl<'a> Seats<'a> {
     }
 
     /// Peers whose site is in a row already go there, and first where most of it is.
-    fn join_mates(&mut self, rows: &mut [Open<'a>]) {
+    fn join_sites(&mut self, rows: &mut [Open<'a>]) {
         let of_site = self.groups.iter().zip(0usize..);
         let of_site = of_site.filter_map(|(group, number)| Some((group.site?, number)));
         let of_site: SortedMap<&Site, usize> = of_site.collect();
@@ -137,7 +137,7 @@ impl<'a> Seats<'a> {
                 joins.extend(group.map(|group| (core::cmp::Reverse(*count), *group, row)));
             }
         }
-        // By number of mates first, and ties by position: all peers must find the same places.
+        // By number of peers of the site first, and ties by position: all peers must find the same places.
         joins.sort_unstable();
         for (_, group, row) in joins {
             self.place(group, &mut rows[row]);

@@ -9,7 +9,6 @@
 
 mod doubling;
 mod islands;
-mod link_table;
 mod ordering;
 mod packing;
 mod program;
@@ -20,11 +19,10 @@ mod synthesis;
 mod timeline;
 mod trees;
 
-pub use link_table::{LinkTable, LinkTableError};
 pub use packing::{Packing, PackingCertificate, PackingError};
 pub(crate) use program::{Program, Role};
 pub(crate) use rates::code_of;
-pub use rates::{AgreedLinks, LinkCodes};
+pub use rates::{AgreedLinks, LinkCodes, LinkTable, LinkTableError};
 pub use shape::ScheduleCost;
 pub(crate) use shape::{
     MEASURED_BYTES_MIN, PUSHES_MEASURED, RESYNTHESIS_PERCENT, SENDS_WAITING_MAX,

@@ -18,12 +18,10 @@
 //! for any collective. Here trees are found by local search, and their order by a search that is exact for a
 //! handful of members.
 
-use super::link_table::LinkTable;
 use super::ordering::{self, Ordered};
 use super::packing::depth;
-use super::rates::LinkCodes;
-use super::shape::{MEASURED_BYTES_MIN, RESYNTHESIS_KICKS, TREES_PERCENT};
-use super::shape::{ScheduleCost, Trees};
+use super::rates::{LinkCodes, LinkTable};
+use super::shape::{MEASURED_BYTES_MIN, RESYNTHESIS_KICKS, ScheduleCost, TREES_PERCENT, Trees};
 use super::synthesis::{Ways, pack};
 use super::timeline::Send;
 use crate::limits::SYNTHESIZED_TREES_MAX;

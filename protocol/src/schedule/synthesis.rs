@@ -21,8 +21,8 @@
 //! same plan.
 
 use super::Schedule;
-use super::link_table::{LinkTable, MICROS_PER_MB};
 use super::packing::{Packing, PackingCertificate, depth};
+use super::rates::{LinkTable, MICROS_PER_MB};
 use crate::limits::{LINK_MBIT_MAX, SYNTHESIS_KICKS, SYNTHESIS_PASSES_MAX, SYNTHESIZED_TREES_MAX};
 
 /// A part of the butterfly's time that trees must save, one in this number: they take four hops

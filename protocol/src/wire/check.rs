@@ -84,6 +84,9 @@ pub(crate) fn shards(count: usize) -> Result<(), WireError> {
     ok(count <= PARTS_MAX, "shards")
 }
 
+/// What came from a remote is in order, or the rule that it broke.
+pub(crate) type Checked = Result<(), PeerError>;
+
 /// A rule that a remote broke. Only the remote's score has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -10,7 +10,7 @@
 //!
 //! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
 
-use super::ballot::{Ballot, ShardVersion, Versions, vote_of};
+use super::member::{Ballot, ShardVersion, Versions, vote_of};
 use super::message::Promise;
 use super::testimony::Testimony;
 use crate::limits::{BALLOTS_MAX, BALLOTS_SIGNED_MAX};

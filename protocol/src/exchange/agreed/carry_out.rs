@@ -8,17 +8,17 @@
 //! Members forward aggregates that they did not make. So the owner of a shard tells all others its version, and no
 //! member keeps or forwards another one.
 
-use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
+use super::member::ShardVersion;
 use super::message::FragmentMessage;
 use super::pipeline::{Came, Pipeline, Work};
 use super::state::Task;
 use crate::core::context::Context;
-use crate::exchange::{Arrived, broke};
+use crate::exchange::{Arrived, broke, forbid};
 use crate::schedule::Role;
 use crate::{
-    Attempt, Combination, Digest, Done, Members, Order, Part, PeerError, PeerId, Piece, SliceId,
-    Source, StoreId, Wait, WorkError,
+    Attempt, Checked, Combination, Digest, Done, Members, Order, Part, PeerId, SliceId, Source,
+    StoreId, Wait, WorkError,
 };
 
 impl FragmentRound {
@@ -103,11 +103,7 @@ impl FragmentRound {
             return;
         }
         let input = |(set, member, stage)| (scope.value(shard, member, stage), scope.weight(set));
-        let piece = Piece {
-            fragment: scope.fragment,
-            shard,
-            of: scope.of,
-        };
+        let piece = scope.piece(shard);
         let how = Combination::Reduce(values.into_iter().map(input).collect());
         self.order(cx, Order::Combine { piece, how }, Task::Fold(shard));
     }
@@ -144,16 +140,8 @@ impl FragmentRound {
             // A ballot has begun: the values of ballot zero are of no use.
             _ if !open => {}
             (Task::Fold(shard), Done::Combined) => {
-                let (store, slice, of) = (StoreId::Shard(shard), name, self.scope.of);
-                self.order(
-                    cx,
-                    Order::Encode {
-                        slice,
-                        of,
-                        from: Source::Store(store),
-                    },
-                    Task::Value(shard),
-                );
+                let from = Source::Store(StoreId::Shard(shard));
+                self.encode(cx, name, from, Task::Value(shard));
             }
             (Task::Fold(shard), Done::Failed(WorkError::BadSlice { slice, reason, .. }))
                 if self.scope.group.index(slice.origin).is_some() =>
@@ -287,7 +275,7 @@ impl FragmentRound {
         let Came { from, meta, .. } = came;
         if (told.digest, told.contributors) != (came.digest, came.members) {
             self.transfers.slices.remove(&slice);
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             // A forwarded aggregate may differ because its owner announced other bytes than it
             // made. It is unknown which of the two lied, so only an owner that sent it itself is
             // accused.
@@ -317,7 +305,7 @@ impl FragmentRound {
         from: PeerId,
         shard: u16,
         version: ShardVersion,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let pipeline = self.pipeline.as_ref().filter(|_| shard < self.scope.of);
         let owner = pipeline.map(|pipeline| self.scope.group.peer(pipeline.program.owner(shard)));
         let members = version.contributors;
@@ -333,9 +321,7 @@ impl FragmentRound {
         self.work(shard, |work| {
             other = *work.told.get_or_insert(version) != version;
         });
-        if other {
-            return broke("two versions of one shard under one name");
-        }
+        forbid(other, "two versions of one shard under one name")?;
         self.check_aggregate(cx, shard);
         self.advance(cx);
         Ok(())
@@ -348,13 +334,8 @@ impl FragmentRound {
         arrived: Arrived,
         index: usize,
         members: Members,
-    ) -> Result<(), PeerError> {
-        let Arrived {
-            from,
-            slice,
-            meta,
-            digest,
-        } = arrived;
+    ) -> Checked {
+        let (from, slice, meta) = (arrived.from, arrived.slice, arrived.meta);
         let Some(pipeline) = &self.pipeline else {
             return broke("a slice of a schedule that the plan does not have");
         };
@@ -367,7 +348,7 @@ impl FragmentRound {
             if role.server != Some(index) || slice.origin != owner {
                 return broke("an aggregate from a member that does not hand it on");
             }
-            let Some(digest) = digest else {
+            let Some(digest) = arrived.digest else {
                 return broke("an aggregate without a digest");
             };
             // A repeated push brings the same bytes again.
@@ -387,9 +368,7 @@ impl FragmentRound {
             // What a partial sum may hold follows from the schedule: no other set is accepted.
             let mut named = sources.filter(|s| (s.member, s.value) == (index, slice.attempt.0));
             let fits = named.any(|source| members.has(index) && members.is_within(source.set));
-            if !fits {
-                return broke("a partial sum that the schedule does not have");
-            }
+            forbid(!fits, "a partial sum that the schedule does not have")?;
             self.transfers.slices.insert(slice);
             self.pipeline_came(cx, index, slice, members);
         }

@@ -7,8 +7,8 @@ use super::group::Group;
 use super::member::Member;
 use super::message::Scoped;
 use crate::core::context::Context;
-use crate::exchange::{Arrived, broke};
-use crate::{Event, FragmentId, GroupTag, Members, PeerError, PeerId};
+use crate::exchange::{Arrived, forbid};
+use crate::{Checked, Event, FragmentId, GroupTag, Members, PeerError, PeerId};
 
 /// Every peer's parameters count the same, as in gossip.
 const WEIGHT: f64 = 1.0;
@@ -88,19 +88,15 @@ impl CellRound {
     ///
     /// # Errors
     /// When its sender broke a rule.
-    pub(crate) fn message(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &Scoped,
-    ) -> Result<(), PeerError> {
+    pub(crate) fn message(&mut self, cx: &mut Context, from: PeerId, message: &Scoped) -> Checked {
         // Peers may be dealt into another cell by another view: no rule is broken by that.
         if message.group != self.group.tag {
             return Ok(());
         }
-        if !self.has(from) {
-            return broke("a message of a cell from a peer outside it");
-        }
+        forbid(
+            !self.has(from),
+            "a message of a cell from a peer outside it",
+        )?;
         match self.fragments.get(message.fragment) {
             Some(fragment) => fragment.hear(cx, from, &message.body),
             None => Ok(()),

@@ -1,8 +1,7 @@
 //! What a decision says: whose contributions are in it and what they said of them, which bytes it names, and whether
 //! its signatures prove it.
 
-use super::ballot::{Ballot, ShardVersion, value_of};
-use super::member::Member;
+use super::member::{Ballot, Member, ShardVersion, value_of};
 use super::message::{FragmentMessage, Scoped};
 use super::signed_message::SignedMessage;
 use crate::core::context::Context;

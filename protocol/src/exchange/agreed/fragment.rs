@@ -6,22 +6,21 @@
 //! only some exchanges have borrows these: `scorer`, and `column` in a grid.
 
 use super::agreement::Agreement;
-use super::ballot::{Ballot, ShardVersion};
 use super::group::Group;
+use super::member::{Ballot, ShardVersion};
 use super::pipeline::Pipeline;
 use super::scope::{Reduce, Scope};
 use super::scorer::Scorer;
 use super::state::{Duty, FragmentStage, Holdings, Reduction, Target, Task, Transfers};
 use super::testimony::Testimony;
 use crate::core::FetchId;
-use crate::core::context::Context;
-use crate::core::sends::{SendTurn, Waiting};
-use crate::exchange::{Arrived, PushEnd, broke, settlement};
+use crate::core::context::{Context, SendTurn, Waiting};
+use crate::exchange::{Arrived, PushEnd, broke, forbid, settlement};
 use crate::schedule::Program;
 use crate::sorted::SortedSet;
 use crate::{
-    Attempt, Digest, Ending, Event, FragmentId, Layers, Members, Order, Output, Part, PeerError,
-    PeerId, PushOutcome, SliceId, SliceMeta, Tag, Time, Wait,
+    Attempt, Checked, Digest, Ending, Event, FragmentId, Layers, Members, Order, Output, Part,
+    PeerId, PushOutcome, SliceId, SliceMeta, Source, Tag, Time, Wait,
 };
 use std::sync::Arc;
 
@@ -156,12 +155,8 @@ impl FragmentRound {
             None => (1..=of).map(|step| (me + step) % of).collect(),
         };
         for shard in order {
-            let order = Order::Encode {
-                slice: self.scope.contribution(shard, self.scope.group.me),
-                of: self.scope.cut(),
-                from: self.scope.source(),
-            };
-            self.order(cx, order, Task::Contribution(shard));
+            let slice = self.scope.contribution(shard, self.scope.group.me);
+            self.encode(cx, slice, self.scope.source(), Task::Contribution(shard));
         }
     }
 
@@ -181,6 +176,12 @@ impl FragmentRound {
     /// Orders work of the Executor for this fragment.
     pub(super) fn order(&mut self, cx: &mut Context, order: Order, task: Task) {
         self.reduction.order(cx, order, task);
+    }
+
+    /// Orders the bytes of a slice of this fragment.
+    pub(super) fn encode(&mut self, cx: &mut Context, slice: SliceId, from: Source, task: Task) {
+        let of = self.scope.cut();
+        self.order(cx, Order::Encode { slice, of, from }, task);
     }
 
     /// The evaluation of the others' contributions.
@@ -457,13 +458,8 @@ impl FragmentRound {
     ///
     /// # Errors
     /// When its sender broke a rule.
-    pub(crate) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
-        let Arrived {
-            from,
-            slice,
-            meta,
-            digest,
-        } = arrived;
+    pub(crate) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Checked {
+        let (from, slice, meta) = (arrived.from, arrived.slice, arrived.meta);
         let Some(index) = self.scope.group.index(from) else {
             return broke("a slice from a peer outside the group");
         };
@@ -474,10 +470,8 @@ impl FragmentRound {
         if slice.part == Part::Partial || (handed_on && self.pipeline.is_some()) {
             return self.pipeline_arrived(cx, arrived, index, contributors);
         }
-        if slice.origin != from {
-            return broke("a slice that its sender did not make");
-        }
-        match (slice.part, digest) {
+        forbid(slice.origin != from, "a slice that its sender did not make")?;
+        match (slice.part, arrived.digest) {
             (Part::Partial | Part::Bundle, _) => {}
             (Part::Basis, _) => self.basis_arrived(cx, index, slice, contributors),
             (Part::Second, _) => self.second_arrived(index, slice),
@@ -520,7 +514,7 @@ impl FragmentRound {
         slice: &SliceId,
         contributors: Members,
         digest: Digest,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let part = self.scope.part_of(slice);
         if !contributors.is_within(self.scope.group.all()) || contributors.is_empty() {
             return broke("an aggregate of contributors outside the group");
@@ -693,7 +687,7 @@ impl FragmentRound {
         // What others still lack of a decided fragment is kept, and goes out in its turn.
         cx.forget_sends(|slice| gone.contains(slice));
         for slice in gone {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
         }
         self.transfers.slices.clear();
     }

@@ -20,7 +20,7 @@ use super::message::{FormingMessage, Proposed};
 use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
-use crate::exchange::{Outcome, broke};
+use crate::exchange::{Outcome, broke, forbid};
 use crate::id::rendezvous;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::sorted::{SortedMap, SortedSet};
@@ -554,9 +554,10 @@ pub(super) fn judge(
     start: Option<Digest>,
 ) -> Result<Verdict, PeerError> {
     let of = |peer| members.iter().find(|member| member.peer == peer);
-    if of(from).is_none() {
-        return broke("a proposal of a group without its proposer");
-    }
+    forbid(
+        of(from).is_none(),
+        "a proposal of a group without its proposer",
+    )?;
     let weighing = cx.plan.agreement.weighing;
     let most = cap_of(members, weighing);
     if members

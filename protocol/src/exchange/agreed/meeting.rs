@@ -111,7 +111,7 @@ impl Meeting {
             branch,
         };
         self.said.insert(cx.me(), head);
-        if let Some(teller) = self.further_mate(cx) {
+        if let Some(teller) = self.further_peer(cx) {
             return self.behind(cx, teller, false);
         }
         for peer in self.candidates(cx) {
@@ -176,7 +176,7 @@ impl Meeting {
             // It may have missed what this peer said.
             self.say(cx, from);
         }
-        match self.further_mate(cx) {
+        match self.further_peer(cx) {
             Some(teller) => self.behind(cx, teller, false),
             None => match self.early.take() {
                 Some((from, at, sides)) => self.proposed(cx, from, at, &sides),
@@ -195,7 +195,7 @@ impl Meeting {
     }
 
     /// A peer of this side that has stopped in a later round.
-    fn further_mate(&self, cx: &Context) -> Option<PeerId> {
+    fn further_peer(&self, cx: &Context) -> Option<PeerId> {
         let own_side = cx.view.own_side().map(|(id, _)| id);
         let mut further = own_side.filter(|id| {
             let head = self.said.get(id);

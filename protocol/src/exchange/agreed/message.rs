@@ -1,13 +1,15 @@
 //! Messages of the exchanges whose groups agree: forming a round's group, then the reduction, the
 //! votes and the repairs of each fragment.
 
-use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
-use super::member::{Member, Said, Surroundings, Whereabouts, check_places, group};
+use super::member::{
+    Ballot, Held, Member, Said, ShardPlan, ShardVersion, Surroundings, Whereabouts, check_places,
+    group,
+};
 use super::signed_message::{Seat, SignedMessage, Stated};
 use crate::data::tally_fits;
 use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX, MERGE_SIDES_MAX};
 use crate::schedule::AgreedLinks;
-use crate::statement::Place;
+use crate::signature::Place;
 use crate::wire::{WireError, check};
 use crate::{
     Branch, Digest, FragmentId, GroupTag, Members, PeerId, Plan, Round, RunId, Signed, TallyEntry,

@@ -4,8 +4,8 @@
 //! Life of a round: `grouping` forms the group, and `forming` says what follows; one `FragmentRound` a fragment
 //! (`fragment`) reduces its shards (`reduce`, `carry_out`), votes on them and replaces the shards of dead members
 //! (`vote`); `history` keeps decisions for late peers. Where groups survive liars, `sealed` forms them and
-//! `signed` votes and repairs, by the rule in `rule`. `meeting` and `branches` bring the sides of a swarm that
-//! was split together again.
+//! `signed` votes and repairs, by the rule in `rule`. `meeting`, with the rounds that `forming` remembers, brings
+//! the sides of a swarm that was split together again.
 //!
 //! Messages per round and member when all is well, with n members and f fragments: one `Ready` and
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
@@ -17,14 +17,10 @@
 //! slowest one that it still waits for, because every fragment needs a shard of each.
 
 mod agreement;
-mod attendance;
-mod ballot;
-mod branches;
 mod carry_out;
 mod cell_round;
-mod column;
+pub(crate) mod column;
 mod decision;
-mod early;
 mod electorate;
 mod forming;
 mod fragment;
@@ -32,7 +28,6 @@ mod fragments;
 mod group;
 mod grouping;
 mod history;
-mod mailbox;
 mod meeting;
 mod member;
 mod message;
@@ -49,15 +44,13 @@ mod state;
 mod testimony;
 mod vote;
 
-pub use ballot::{Ballot, Held, ShardPlan, ShardVersion, value_of};
 pub(crate) use cell_round::CellRound;
-pub(crate) use column::{GridColumn, Shape};
 pub(crate) use decision::{digests_of, inputs_of, proven, scores_of, slices_of};
-pub(crate) use early::Early;
 pub(crate) use electorate::ahead;
 pub(crate) use fragment::FragmentRound;
+pub(crate) use fragments::Early;
 pub(crate) use history::History;
-pub use member::{Member, Said, Whereabouts};
+pub use member::{Ballot, Held, Member, Said, ShardPlan, ShardVersion, Whereabouts, value_of};
 pub use message::{
     AgreedMessage, FormingMessage, FragmentMessage, Head, MergeSide, Promise, Proposal, Proposed,
     Scoped,
@@ -69,17 +62,22 @@ pub use signed_message::{
 
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
-use crate::exchange::{Exchange, Outcome, Signal};
+use crate::exchange::{
+    Arrived, Exchange, ExchangeMessage, Outcome, Signal, broke, forbid, foreign_message,
+    foreign_tag,
+};
+use crate::limits::{EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
 use crate::{
-    Ending, FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, Round, SliceId,
+    Checked, Ending, FragmentId, GroupTag, Layers, Members, PeerId, Plan, Round, SliceId,
     TrainSummary, Wait, Weighing,
 };
-use attendance::note_round;
-use electorate::Tellers;
+use electorate::{Tellers, signs};
 use fragments::{Fragments, window};
 use group::Group;
-use grouping::Grouping;
+use grouping::{Grouping, Ready};
+use history::note_round;
 use pipeline::Programs;
+use scope::EXCHANGE;
 
 /// The agreed exchange of one peer.
 #[derive(Default)]
@@ -233,7 +231,7 @@ impl Exchange for Agreed {
         self.settle(cx);
     }
 
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked {
         let mut result = Ok(());
         match signal {
             Signal::Message { from, message } => result = self.message(cx, from, message),
@@ -242,7 +240,7 @@ impl Exchange for Agreed {
             Signal::Fetched { slice, digest } => {
                 let open = self.fragments.fetched(cx, slice, digest);
                 if !open && !self.history.keeps(&slice) {
-                    cx.order(Order::Release { slice });
+                    cx.release(slice);
                 }
             }
             Signal::FetchFailed(slice) => self.fragments.fetch_failed(cx, slice),
@@ -366,6 +364,212 @@ impl Carried {
     fn ended(&mut self, void: bool) {
         self.before = if void { self.before + self.now } else { 0 };
         self.now = 0;
+    }
+}
+
+/// Slices of one peer that may wait for a round or a fragment.
+fn early_slices_max(plan: &Plan) -> usize {
+    if plan.schedule.relays() || plan.agreement.parts > 0 {
+        EARLY_SCHEDULED_MAX
+    } else {
+        EARLY_SLICES_MAX
+    }
+}
+
+impl Agreed {
+    pub(super) fn message(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &ExchangeMessage,
+    ) -> Checked {
+        let forming = match message {
+            ExchangeMessage::Agreed(AgreedMessage::Forming(forming)) => forming,
+            ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
+                return self.deliver(cx, from, scoped);
+            }
+            other => return Err(foreign_message(other, EXCHANGE)),
+        };
+        // The plan says which messages form groups, so an honest peer sends no others.
+        forbid(
+            !forming.fits(&cx.plan),
+            "a group of another kind: its members sign, or ours do",
+        )?;
+        forbid(
+            !forming.weighs(cx.plan.agreement.weighing),
+            "a weight that is no count",
+        )?;
+        if !cx.says_losses() && forming.says_a_loss() {
+            return broke("a loss in a run whose pace does not follow it");
+        }
+        if self.about_a_merge(cx, from, forming) {
+            return Ok(());
+        }
+        if let Some((proposed, around)) = forming.proposal() {
+            return self.proposed(cx, from, proposed, &around);
+        }
+        match forming {
+            FormingMessage::Ready {
+                round,
+                said,
+                anchor,
+                proposes,
+            } => {
+                let ready = Ready {
+                    round: *round,
+                    said: *said,
+                    anchor: *anchor,
+                    proposes: *proposes,
+                    seat: None,
+                };
+                self.ready(cx, from, ready);
+                Ok(())
+            }
+            FormingMessage::Decline { round, .. } => {
+                if *round == cx.round {
+                    // It is in another group of the round, or none: nothing is expected of it here.
+                    self.gone(cx, from);
+                }
+                Ok(())
+            }
+            FormingMessage::Behind { round, resync } => {
+                // A word about a round that this peer has ended meanwhile says nothing.
+                if *round > cx.round {
+                    self.passed_by(cx, from, *resync);
+                }
+                Ok(())
+            }
+            signed => {
+                self.signed_forming(cx, from, signed);
+                Ok(())
+            }
+        }
+    }
+
+    fn signed_forming(&mut self, cx: &mut Context, from: PeerId, message: &FormingMessage) {
+        match message {
+            FormingMessage::SignedReady {
+                round,
+                anchor,
+                proposes,
+                seat,
+            } => {
+                let ready = Ready {
+                    round: *round,
+                    said: Said::new(seat.weight),
+                    anchor: *anchor,
+                    proposes: *proposes,
+                    seat: Some(*seat),
+                };
+                self.ready(cx, from, ready);
+            }
+            FormingMessage::SignedPropose(proposal) => self.proposed_signed(cx, from, proposal),
+            FormingMessage::Left {
+                round,
+                group,
+                ready,
+            } if *round == cx.round => {
+                self.grouping.left_by(from, *round, *group, *ready);
+                self.left_by(cx, from, *group);
+            }
+            FormingMessage::Joined { round, group } => {
+                // It may come before the group is known here, so it is noted by its tag.
+                self.grouping.joined.note(from, *round, *group);
+                self.vote_once_joined(cx);
+                self.settle(cx);
+            }
+            // Groups that do not sign, and merges, have arms of their own.
+            _ => {}
+        }
+    }
+
+    fn ready(&mut self, cx: &mut Context, from: PeerId, ready: Ready) {
+        // It came too late for this group: it is told how the round went on.
+        if ready.round < cx.round || (ready.round == cx.round && self.group.is_some()) {
+            self.late(cx, from, ready);
+            return;
+        }
+        let formed = self.grouping.ready(cx, from, ready);
+        self.formed(cx, formed);
+    }
+
+    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Checked {
+        let Arrived { slice, meta, .. } = arrived;
+        if !cx.plan.overlap.exchanges(slice.round, slice.fragment) {
+            cx.release(slice);
+            return broke("a slice of a fragment whose round it is not");
+        }
+        let Some(group) = meta.tag.group() else {
+            cx.release(slice);
+            return Err(foreign_tag(meta.tag, EXCHANGE));
+        };
+        // A merge is in the round after the furthest side's, which may be far ahead of this peer.
+        let (current, reach) = (slice.round == cx.round, self.grouping.meeting.reach(cx));
+        if current && let Some(fragment) = self.fragments.get(slice.fragment) {
+            // Names are the same in every attempt at a round; the tag tells their groups apart.
+            if fragment.scope.group.tag == group && !fragment.over() {
+                let result = fragment.arrived(cx, arrived);
+                if result.is_err() {
+                    cx.release(slice);
+                }
+                return result;
+            }
+        } else if slice.round >= cx.round && slice.round.since(reach) <= ROUNDS_AHEAD_MAX {
+            // The sender is in another attempt at the round: these bytes have replaced the earlier ones.
+            let most = early_slices_max(&cx.plan);
+            return self.early.keep_slice(cx, arrived, most).map(|_| ());
+        }
+        let fragment = self.fragments.get(slice.fragment);
+        let known = fragment.is_some_and(|fragment| fragment.holds(&slice));
+        if !known && !self.history.keeps(&slice) {
+            cx.release(slice);
+        }
+        Ok(())
+    }
+
+    /// A message for one fragment's round.
+    pub(super) fn deliver(&mut self, cx: &mut Context, from: PeerId, message: &Scoped) -> Checked {
+        let (round, fragment) = (message.round, message.fragment);
+        // Its sender is behind: the decision tells it all that it lacks.
+        if round < cx.round {
+            self.history.tell(cx, from, message);
+            return Ok(());
+        }
+        if !cx.plan.overlap.exchanges(round, fragment) {
+            return broke("a message of a fragment whose round it is not");
+        }
+        let elsewhere = match &self.group {
+            Some(group) => group.tag != message.group,
+            None => self.grouping.active(),
+        };
+        let is_proof = signs(cx) && message.body.ends();
+        // The group that decided may have left this peer out, or be one that this peer has left.
+        if is_proof && elsewhere && round == cx.round {
+            return self.shown(cx, from, message);
+        }
+        let open = self.fragments.get(fragment);
+        let Some(open) = open.filter(|open| open.scope.round == round) else {
+            let ahead = round.since(self.grouping.meeting.reach(cx));
+            if ahead <= ROUNDS_AHEAD_MAX {
+                self.early.keep_message(from, message);
+            }
+            return Ok(());
+        };
+        // It is of an attempt that one of the two has left.
+        if open.scope.group.tag != message.group {
+            return Ok(());
+        }
+        forbid(
+            !open.has(from),
+            "a message of a group from a peer outside it",
+        )?;
+        // A peer that speaks in a group has joined it; its word of that may have been lost.
+        self.grouping.joined.note(from, round, message.group);
+        self.vote_once_joined(cx);
+        match self.fragments.get(fragment) {
+            Some(open) => open.hear(cx, from, &message.body),
+            None => Ok(()),
+        }
     }
 }
 

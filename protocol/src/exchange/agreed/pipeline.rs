@@ -1,7 +1,7 @@
 //! What a schedule asks of a peer in its group, and how far the peer is in carrying it out.
 
-use super::ballot::ShardVersion;
 use super::group::Group;
+use super::member::ShardVersion;
 use crate::schedule::{LinkCodes, LinkPlan, Program, Role, Solution};
 use crate::sorted::SortedMap;
 use crate::{Digest, Event, Members, PeerId, Plan, Round, SliceMeta};

@@ -53,16 +53,16 @@
 //! **Source:** the all-gather of sparse gradients in Lin et al. 2018, "Deep Gradient Compression", section 3, and Xu
 //! et al. 2021, "GRACE", section IV; agreement: Lamport 2001, "Paxos Made Simple".
 
-use super::ballot::ShardVersion;
 use super::decision::inputs_of;
 use super::fragment::FragmentRound;
+use super::member::ShardVersion;
 use super::message::FragmentMessage;
 use super::scope::Reduce;
 use super::state::{Duty, FragmentStage, Pass, Progress, Task};
 use crate::core::context::Context;
 use crate::exchange::settlement;
 use crate::{
-    Attempt, Digest, Done, Ending, Event, Members, Order, OrderId, Part, PeerId, Piece, Settlement,
+    Attempt, Digest, Done, Ending, Event, Members, Order, OrderId, Part, PeerId, Settlement,
     SliceId, Source, StoreId, Wait, WorkError,
 };
 
@@ -120,21 +120,20 @@ impl FragmentRound {
         let attempt = duty.attempt;
         duty.progress = Progress::Combining;
         if matches!(self.scope.reduce, Reduce::TwoPasses) {
-            self.encode_basis(cx, shard, attempt, inputs);
+            let slice = self.scope.basis(shard, self.scope.group.me, attempt);
+            self.encode(
+                cx,
+                slice,
+                Source::Basis(inputs),
+                Task::Basis(shard, attempt),
+            );
             return;
         }
-        let (fragment, of) = (self.scope.fragment, self.scope.cut());
-        let (local, shard) = (shard, self.scope.numbered(shard));
-        let piece = Piece {
-            fragment,
-            shard,
-            of,
-        };
-        let how = self.scope.combination(inputs);
+        let (piece, how) = (self.scope.piece(shard), self.scope.combination(inputs));
         self.order(
             cx,
             Order::Combine { piece, how },
-            Task::Combine(local, attempt),
+            Task::Combine(shard, attempt),
         );
     }
 
@@ -236,7 +235,9 @@ impl FragmentRound {
             (Task::Aggregate(shard, attempt), Done::Encoded { .. })
                 if let Some(note) = self.note_behind(shard) =>
             {
-                self.append_note(cx, shard, attempt, note);
+                // The column's note goes behind the bytes.
+                let slice = self.scope.own_aggregate(shard, attempt);
+                self.encode(cx, slice, Source::Noted(note), Task::Noted(shard, attempt));
             }
             (
                 Task::Aggregate(shard, _) | Task::Noted(shard, _),
@@ -289,16 +290,6 @@ impl FragmentRound {
         self.over() || duty.is_none_or(|duty| duty.attempt != attempt)
     }
 
-    /// Puts the column's note behind the bytes of an aggregate.
-    fn append_note(&mut self, cx: &mut Context, shard: u16, attempt: Attempt, note: Vec<u8>) {
-        let order = Order::Encode {
-            slice: self.scope.own_aggregate(shard, attempt),
-            of: self.scope.cut(),
-            from: Source::Noted(note),
-        };
-        self.order(cx, order, Task::Noted(shard, attempt));
-    }
-
     /// The note that goes behind the bytes of an aggregate, in a column that decides one.
     fn note_behind(&self, shard: u16) -> Option<Vec<u8>> {
         let duty = self.reduction.duties.get(&shard);
@@ -336,12 +327,8 @@ impl FragmentRound {
         duty.progress = Progress::Encoding;
         let attempt = duty.attempt;
         let slice = self.scope.own_aggregate(shard, attempt);
-        let order = Order::Encode {
-            slice,
-            of: self.scope.cut(),
-            from: Source::Store(self.scope.reduction(shard)),
-        };
-        self.order(cx, order, Task::Aggregate(shard, attempt));
+        let from = Source::Store(self.scope.reduction(shard));
+        self.encode(cx, slice, from, Task::Aggregate(shard, attempt));
     }
 
     /// A contribution does not decode: its sender is left out.
@@ -387,22 +374,6 @@ impl FragmentRound {
         let seconds = self.reduction.seconds.get(&(shard, duty.attempt));
         // One that did not contribute before has nothing to add to.
         seconds.map(|seconds| *seconds & duty.expected)
-    }
-
-    /// All first contributions to a shard are here: makes the basis of them.
-    fn encode_basis(
-        &mut self,
-        cx: &mut Context,
-        shard: u16,
-        attempt: Attempt,
-        inputs: Vec<(SliceId, f64)>,
-    ) {
-        let order = Order::Encode {
-            slice: self.scope.basis(shard, self.scope.group.me, attempt),
-            of: self.scope.cut(),
-            from: Source::Basis(inputs),
-        };
-        self.order(cx, order, Task::Basis(shard, attempt));
     }
 
     /// The basis is made: it goes to those whose first contributions are in it.
@@ -480,14 +451,14 @@ impl FragmentRound {
     }
 
     fn encode_second(&mut self, cx: &mut Context, shard: u16, attempt: Attempt, owner: usize) {
-        let order = Order::Encode {
-            slice: self.scope.second(shard, self.scope.group.me, attempt),
-            of: self.scope.cut(),
-            from: Source::Second {
-                basis: self.scope.basis(shard, owner, attempt),
-            },
-        };
-        self.order(cx, order, Task::Second(shard, attempt));
+        let slice = self.scope.second(shard, self.scope.group.me, attempt);
+        let basis = self.scope.basis(shard, owner, attempt);
+        self.encode(
+            cx,
+            slice,
+            Source::Second { basis },
+            Task::Second(shard, attempt),
+        );
     }
 
     /// This peer's second contribution is encoded: its owner gets it. A basis that nothing can be encoded
@@ -544,15 +515,10 @@ impl FragmentRound {
             self.reduction.duties.remove(&shard);
             return;
         }
-        let order = Order::Encode {
-            slice: self.scope.own_aggregate(shard, attempt),
-            of: self.scope.cut(),
-            from: Source::Joined {
-                basis: self.scope.basis(shard, self.scope.group.me, attempt),
-                inputs,
-            },
-        };
-        self.order(cx, order, Task::Aggregate(shard, attempt));
+        let slice = self.scope.own_aggregate(shard, attempt);
+        let basis = self.scope.basis(shard, self.scope.group.me, attempt);
+        let from = Source::Joined { basis, inputs };
+        self.encode(cx, slice, from, Task::Aggregate(shard, attempt));
     }
 
     /// A second contribution does not fit the basis: its sender is left out. In ballots above zero two
@@ -596,12 +562,8 @@ impl FragmentRound {
             part: Part::Aggregate,
             ..self.scope.contribution(part, self.scope.group.me)
         };
-        let order = Order::Encode {
-            slice,
-            of: 1,
-            from: Source::Store(StoreId::Local),
-        };
-        self.order(cx, order, Task::Aggregate(part, Attempt::FIRST));
+        let task = Task::Aggregate(part, Attempt::FIRST);
+        self.encode(cx, slice, Source::Store(StoreId::Local), task);
     }
 
     /// All decided contributions are here.

@@ -1,19 +1,20 @@
 //! What a fragment's round is about, and the names and headers that follow from it.
 
-use super::ballot::{ShardPlan, ShardVersion};
 use super::group::Group;
+use super::member::{ShardPlan, ShardVersion};
 use super::message::{FragmentMessage, Scoped};
 use super::owners::{equal, owners};
 use crate::core::context::Context;
 use crate::data::Tally;
-use crate::exchange::{broke, foreign_tag};
+use crate::exchange::{broke, forbid, foreign_tag};
 use crate::limits::BALLOTS_MAX;
 use crate::roll::RoundNote;
 use crate::schedule::Program;
 use crate::sorted::SortedMap;
 use crate::{
-    Attempt, Combination, Ending, Event, ExchangeKind, FragmentId, Members, Part, PeerError,
-    PeerId, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag, TallyEntry, Time, Wait,
+    Attempt, Checked, Combination, Ending, Event, ExchangeKind, FragmentId, Members, Part,
+    PeerError, PeerId, Piece, Plan, Round, Scoring, SliceId, SliceMeta, Source, StoreId, Tag,
+    TallyEntry, Time, Wait,
 };
 use core::time::Duration;
 
@@ -188,7 +189,7 @@ impl Scope {
         let peers = peers.map(|(_, peer)| peer);
         let wait = Wait::Contributions;
         match (&self.reduce, program) {
-            (Reduce::Column(shard), _) => cx.deadlines.allow_mates(wait, peers) + shard.longer,
+            (Reduce::Column(shard), _) => cx.deadlines.allow_alike(wait, peers) + shard.longer,
             (_, Some(program)) => cx.deadlines.allow_chain(wait, peers, program.hops),
             (_, None) => cx.deadlines.allow(wait, peers),
         }
@@ -211,8 +212,8 @@ impl Scope {
         match &self.reduce {
             // Another member may have to wait for a row first, as long as this one might have.
             Reduce::Column(shard) => {
-                let rows = cx.deadlines.allow_mates(Wait::Contributions, peers());
-                cx.deadlines.allow_mates(Wait::Agreement, peers()) + rows + shard.longer
+                let rows = cx.deadlines.allow_alike(Wait::Contributions, peers());
+                cx.deadlines.allow_alike(Wait::Agreement, peers()) + rows + shard.longer
             }
             // Owners wait twice for all members.
             Reduce::TwoPasses => {
@@ -253,6 +254,15 @@ impl Scope {
                 Reduce::Masked if bringing < self.group.bringing().count() => true,
                 _ => plan.too_few(bringing),
             }
+    }
+
+    /// A shard, as the Executor knows it.
+    pub(super) fn piece(&self, shard: u16) -> Piece {
+        Piece {
+            fragment: self.fragment,
+            shard: self.numbered(shard),
+            of: self.cut(),
+        }
     }
 
     pub(super) fn combination(&self, inputs: Vec<(SliceId, f64)>) -> Combination {
@@ -434,9 +444,7 @@ impl Scope {
             // The weight of a row is its sender's word alone, so it is checked before it can scale
             // a mean.
             (Part::RowMean, Tag::RowMean { weight, .. }) if !self.is_whole_fragment() => {
-                if !weight.is_finite() || weight <= 0.0 {
-                    return broke("a row without weight");
-                }
+                forbid(!weight.is_finite() || weight <= 0.0, "a row without weight")?;
                 Members::NONE
             }
             (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
@@ -515,11 +523,7 @@ impl Scope {
     }
 
     /// Another member says whose contributions the mean of its row holds.
-    pub(super) fn on_tally(
-        &mut self,
-        from: PeerId,
-        entries: &[TallyEntry],
-    ) -> Result<(), PeerError> {
+    pub(super) fn on_tally(&mut self, from: PeerId, entries: &[TallyEntry]) -> Checked {
         let index = self.group.index(from);
         let noted = self.column_mut().filter(|own| own.note.is_some());
         let (Some(index), Some(noted)) = (index, noted) else {

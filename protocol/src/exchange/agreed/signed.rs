@@ -4,9 +4,9 @@
 //! The rules of signing and deciding are in `rule`; the statements that this member has signed and heard are in
 //! `testimony`. Contributions, aggregates, fetches and the rest of a fragment's round are as in other groups.
 
-use super::ballot::{Held, ShardPlan, ShardVersion, Versions};
 use super::decision::proven;
 use super::fragment::FragmentRound;
+use super::member::{Held, ShardPlan, ShardVersion, Versions};
 use super::message::{FragmentMessage, Promise, Scoped};
 use super::rule::{Choice, Claim, Ledger, choose, justified};
 use super::scope::Scope;
@@ -17,7 +17,7 @@ use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::limits::{BALLOTS_UNTIL_VOID, LOCK_AFTER_MIN};
 use crate::sorted::SortedMap;
-use crate::{Attempt, Digest, Members, PeerError, PeerId, Signature, Wait};
+use crate::{Attempt, Checked, Digest, Members, PeerId, Signature, Wait};
 
 const MINE: Signature = Signature::BLANK;
 
@@ -37,7 +37,7 @@ impl FragmentRound {
         cx: &mut Context,
         from: PeerId,
         message: &SignedMessage,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let Some(index) = self.scope.group.index(from) else {
             return Ok(());
         };
@@ -127,7 +127,7 @@ impl FragmentRound {
         index: usize,
         said: &Stated,
         locks: bool,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (ballot, value, versions) = (said.ballot, said.value, &said.versions);
         let fits = self.scope.may_decide(versions.len());
         let (signed, scope) = self.sealed();
@@ -251,12 +251,7 @@ impl FragmentRound {
     }
 
     /// A member that has ended the exchange shows the proof.
-    fn on_proof(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        proof: &SignedMessage,
-    ) -> Result<(), PeerError> {
+    fn on_proof(&mut self, cx: &mut Context, from: PeerId, proof: &SignedMessage) -> Checked {
         let SignedMessage::Decided {
             ballot,
             value,
@@ -407,7 +402,7 @@ impl FragmentRound {
         ballot: u8,
         (pledges, certificate): (&[Pledge], &Option<VoteCertificate>),
         shards: &[ShardPlan],
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (signed, scope) = self.sealed();
         let group = &scope.group;
         let coordinator = group.peer(index);
@@ -505,7 +500,7 @@ impl FragmentRound {
         (ballot, pledge): (u8, Pledge),
         (certificate, versions): (Option<&VoteCertificate>, &[ShardVersion]),
         held: &[Held],
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (signed, scope) = self.sealed();
         let (group, of) = (&scope.group, scope.of);
         if ballot == 0 || signed.coordinator(ballot) != group.me {

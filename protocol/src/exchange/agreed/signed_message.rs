@@ -2,12 +2,10 @@
 //! in, and the receiver's host checks them before the peer sees the message.
 //! The group as its members have signed it is among them, so that anyone can check its decision.
 
-use super::ballot::{Held, ShardPlan, ShardVersion};
-use super::member::{Member, cap};
+use super::member::{Held, Member, ShardPlan, ShardVersion, cap};
 use crate::id::rendezvous;
 use crate::limits::{BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
-use crate::signature::{Signature, Signed};
-use crate::statement::{Place, Statement};
+use crate::signature::{Place, Signature, Signed, Statement};
 use crate::wire::{WireError, canonical, check};
 use crate::{Digest, PeerId, Round, RunId, Weighing};
 use serde::{Deserialize, Serialize};

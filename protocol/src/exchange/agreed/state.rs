@@ -1,13 +1,13 @@
 //! The parts of a fragment's state, each with one concern: the versions whose bytes this peer holds, the shards
 //! that it reduces, and the slices on their way.
 
-use super::ballot::{Held, ShardVersion};
+use super::member::{Held, ShardVersion};
 use crate::core::context::Context;
-use crate::exchange::broke;
+use crate::exchange::{broke, forbid};
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Attempt, Digest, Members, Order, OrderId, PeerError, PeerId, Score, Scores, SliceId, SliceMeta,
+    Attempt, Checked, Digest, Members, Order, OrderId, PeerId, Score, Scores, SliceId, SliceMeta,
     Time,
 };
 use core::time::Duration;
@@ -205,7 +205,7 @@ impl Holdings {
     ///
     /// # Errors
     /// If it made other bytes under this name before, or there are too many versions.
-    pub(super) fn came(&mut self, shard: u16, version: ShardVersion) -> Result<(), PeerError> {
+    pub(super) fn came(&mut self, shard: u16, version: ShardVersion) -> Checked {
         let versions = self.0.entry(shard).or_default();
         let same = |v: &ShardVersion| (v.owner, v.attempt) == (version.owner, version.attempt);
         if versions
@@ -216,9 +216,10 @@ impl Holdings {
             versions.retain(|v| !same(v));
             return broke("two versions of one shard under one name");
         }
-        if versions.len() >= GROUP_MEMBERS_MAX {
-            return broke("too many versions of one shard");
-        }
+        forbid(
+            versions.len() >= GROUP_MEMBERS_MAX,
+            "too many versions of one shard",
+        )?;
         self.hold(shard, version);
         Ok(())
     }

@@ -4,8 +4,8 @@
 //! and members whose votes differ show each other the votes that they have. A liar that gives every
 //! receiver another vote is found out then.
 
-use super::ballot::{Ballot, ShardVersion, Versions, value_of};
 use super::group::{Group, Sealed};
+use super::member::{Ballot, ShardVersion, Versions, value_of};
 use super::message::FragmentMessage;
 use super::rule::{Certificate, Claim, Ledger, Terms};
 use super::scope::Scope;
@@ -15,7 +15,7 @@ use crate::exchange::broke;
 use crate::limits::{BALLOTS_SIGNED_MAX, BALLOTS_SIGNED_MIN};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::Held;
-use crate::{Digest, Members, PeerError, PeerId, Proof, Saying, Signature, Time};
+use crate::{Checked, Digest, Members, PeerId, Proof, Saying, Signature, Time};
 
 /// Doublings of the waits at most.
 const PATIENCE_DOUBLINGS_MAX: usize = 4;
@@ -353,7 +353,7 @@ impl Testimony {
         scope: &Scope,
         ballot: u8,
         votes: &[Shown],
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         for (peer, value, signature) in votes {
             let Some(member) = scope.group.index(*peer) else {
                 return broke("a vote of a peer outside the group");

@@ -13,8 +13,8 @@
 //! voted for in the highest ballot stay; a shard that some member holds stays; a successor reduces the others again.
 
 use super::agreement::Coordination;
-use super::ballot::{Ballot, ShardPlan, ShardVersion, Versions, vote_of};
 use super::fragment::FragmentRound;
+use super::member::{Ballot, ShardPlan, ShardVersion, Versions, vote_of};
 use super::message::{FragmentMessage, Promise, Scoped};
 use super::owners::ranked;
 use super::state::{Duty, FragmentStage, Target};
@@ -23,7 +23,7 @@ use crate::exchange::broke;
 use crate::id::rendezvous;
 use crate::limits::{BALLOTS_MAX, SEARCHES_MAX, VOTE_NAMES_MAX};
 use crate::sorted::SortedMap;
-use crate::{Attempt, Digest, Members, PeerError, PeerId, Wait};
+use crate::{Attempt, Checked, Digest, Members, PeerId, Wait};
 use core::time::Duration;
 use std::cmp::Reverse;
 
@@ -37,7 +37,7 @@ impl FragmentRound {
         cx: &mut Context,
         from: PeerId,
         body: &FragmentMessage,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         if self.over() {
             // It is still open at the sender, which may lack the names or the decision.
             self.answer(cx, from, body);
@@ -123,7 +123,7 @@ impl FragmentRound {
         from: PeerId,
         ballot: Ballot,
         versions: &[ShardVersion],
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (count, of) = (versions.len(), self.scope.of);
         if count != usize::from(of) {
             return broke(&format!("a vote on {count} shards instead of {of}"));
@@ -139,7 +139,7 @@ impl FragmentRound {
         from: PeerId,
         ballot: Ballot,
         vote: (Digest, Option<&[ShardVersion]>),
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let Some(index) = self.scope.group.index(from) else {
             return Ok(());
         };
@@ -390,12 +390,7 @@ impl FragmentRound {
     }
 
     /// A coordinator asks for a promise.
-    fn on_prepare(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        ballot: Ballot,
-    ) -> Result<(), PeerError> {
+    fn on_prepare(&mut self, cx: &mut Context, from: PeerId, ballot: Ballot) -> Checked {
         if ballot.coordinator != from || ballot.number == 0 {
             return broke("a ballot that its sender does not coordinate");
         }
@@ -429,7 +424,7 @@ impl FragmentRound {
         ballot: Ballot,
         alive: Members,
         shards: &[ShardPlan],
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let fits = shards.len() == usize::from(self.scope.of)
             && alive.is_within(self.scope.group.all())
             && self.scope.names_members(shards);
@@ -557,7 +552,7 @@ impl FragmentRound {
     }
 
     /// A member brings no contribution.
-    fn on_nothing(&mut self, cx: &mut Context, from: PeerId) -> Result<(), PeerError> {
+    fn on_nothing(&mut self, cx: &mut Context, from: PeerId) -> Checked {
         match self.scope.group.index(from) {
             // Some shard is never summed, so no member can vote.
             Some(_) if self.scope.is_masked() => {
@@ -648,12 +643,7 @@ impl FragmentRound {
     }
 
     /// A member promises, perhaps unasked: the first whose wait ends picks the coordinator.
-    fn on_promise(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        promise: &Promise,
-    ) -> Result<(), PeerError> {
+    fn on_promise(&mut self, cx: &mut Context, from: PeerId, promise: &Promise) -> Checked {
         let Promise {
             ballot,
             voted,

@@ -32,7 +32,7 @@ pub(super) struct Forming {
     /// The others that the roll deals into the cell.
     dealt: SortedSet<PeerId>,
     ready: SortedSet<PeerId>,
-    /// Mates that are in another cell or round, or did not come in time.
+    /// Those that are in another cell or round, or did not come in time.
     out: SortedSet<PeerId>,
     since: Time,
     allowed: Duration,
@@ -55,7 +55,7 @@ impl Forming {
             cx.deadlines.record(Wait::Group, *peer, Duration::ZERO);
         }
         let awaited = dealt.iter().copied().filter(|peer| !ready.contains(peer));
-        let allowed = cx.deadlines.allow_mates(Wait::Group, awaited);
+        let allowed = cx.deadlines.allow_alike(Wait::Group, awaited);
         Self {
             ready: ready.intersection(&dealt).copied().collect(),
             dealt,
@@ -82,7 +82,7 @@ impl Forming {
         self.dealt.contains(&peer)
     }
 
-    /// A mate has trained.
+    /// A peer of the cell has trained.
     pub(super) fn ready(&mut self, cx: &mut Context, peer: PeerId) {
         if self.dealt.contains(&peer) && self.ready.insert(peer) {
             let waited = cx.now.since(self.since);
@@ -97,18 +97,18 @@ impl Forming {
         }
     }
 
-    /// When this peer began to wait, and the mates that were ready since.
+    /// When this peer began to wait, and the peers that were ready since.
     pub(super) fn over(self) -> (Time, SortedSet<PeerId>) {
         (self.since, self.ready)
     }
 
-    /// A mate will not be in this peer's cell.
+    /// A peer will not be in this peer's cell.
     pub(super) fn leave_out(&mut self, peer: PeerId) {
         self.ready.remove(&peer);
         self.out.insert(peer);
     }
 
-    /// A mate says that it is in another cell, or ahead. Those that are with it are about to say so too, so
+    /// A peer says that it is in another cell, or ahead. Those that are with it are about to say so too, so
     /// this peer waits for their words before it forms a cell without them.
     pub(super) fn passed(&mut self, cx: &mut Context, peer: PeerId) {
         let first = self.first(cx);
@@ -121,18 +121,18 @@ impl Forming {
         }
     }
 
-    /// A mate may be a member, as far as this peer knows: it is linked and not in another round.
+    /// A peer may be a member, as far as this peer knows: it is linked and not in another round.
     fn may_come(&self, cx: &Context, peer: PeerId) -> bool {
         let behind = cx.view.get(peer).is_some_and(|r| r.round <= cx.round);
         behind && cx.view.takes_part(peer) && !self.out.contains(&peer)
     }
 
-    /// A mate that is not ready is waited for.
+    /// A peer that is not ready is waited for.
     fn is_awaited(&self, cx: &Context, peer: PeerId) -> bool {
         self.may_come(cx, peer) && cx.view.serves(peer) && !self.ready.contains(&peer)
     }
 
-    /// The mates that are waited for: those that are not ready, then the one that forms the cell.
+    /// The peers that are waited for: those that are not ready, then the one that forms the cell.
     pub(super) fn awaited(&self, cx: &Context) -> Vec<PeerId> {
         let late: Vec<PeerId> = self.dealt().filter(|p| self.is_awaited(cx, *p)).collect();
         if late.is_empty() {
@@ -180,7 +180,7 @@ impl Forming {
         Step::Form(members)
     }
 
-    /// Waits for all mates again: most peers are behind.
+    /// Waits for the whole cell again: most peers are behind.
     pub(super) fn wait_on(&mut self, cx: &mut Context) {
         // Those that were left out as late are behind, so they may still come.
         self.out.clear();

@@ -27,7 +27,6 @@
 //! | a peer whose roll is older | its own rounds until it knows the roll again |
 
 mod forming;
-mod mailbox;
 mod message;
 mod news;
 
@@ -35,16 +34,19 @@ pub use message::CellsMessage;
 
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
-use crate::exchange::agreed::{AgreedMessage, CellRound, Early, History};
+use crate::exchange::agreed::{AgreedMessage, CellRound, Early, History, Scoped};
 use crate::exchange::{
-    Exchange, ExchangeMessage, GridMessage, Outcome, Signal, broke, foreign_message,
+    Arrived, Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message, foreign_tag,
 };
-use crate::limits::{CELL_ALONE_ROUNDS, CELL_SEAT_KEPT, EARLY_MESSAGES_MAX, ROLL_PEERS_MAX};
+use crate::limits::{
+    CELL_ALONE_ROUNDS, CELL_SEAT_KEPT, EARLY_MESSAGES_MAX, EARLY_SLICES_MAX, ROLL_PEERS_MAX,
+    ROUNDS_AHEAD_MAX,
+};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
 use crate::{
-    Dealing, Ending, FragmentId, GroupTag, Order, PeerError, PeerId, RollSeat, Round, SliceId,
-    Time, TrainSummary, Wait,
+    Checked, Dealing, Ending, FragmentId, GroupTag, PeerId, RollSeat, Round, SliceId, Time,
+    TrainSummary, Wait,
 };
 use forming::{Forming, Step};
 use news::News;
@@ -64,11 +66,11 @@ pub(crate) struct CellsExchange {
     cell: Option<CellRound>,
     early: Early,
     early_ready: EarlyReady,
-    /// Mates without a link, with when that was noticed.
+    /// Counterparts without a link, with when that was noticed.
     down: SortedMap<PeerId, Time>,
     history: History,
     last: Option<(Round, Time)>,
-    /// The mates that said then that they were ready.
+    /// The peers of the last cell that said that they were ready.
     heard: SortedSet<PeerId>,
     /// The round goes on without others, which the peer has not been told.
     alone: bool,
@@ -111,10 +113,10 @@ impl CellsExchange {
             return;
         };
         let (round, news) = (cx.round, self.news.told());
-        for mate in forming.dealt() {
-            if cx.view.takes_part(mate) {
+        for peer in forming.dealt() {
+            if cx.view.takes_part(peer) {
                 let news = news.clone();
-                cx.send(mate, CellsMessage::Ready { round, news });
+                cx.send(peer, CellsMessage::Ready { round, news });
             }
         }
     }
@@ -180,7 +182,7 @@ impl CellsExchange {
     }
 
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
-        if cx.rolls.is_mate(peer) {
+        if cx.rolls.is_counterpart(peer) {
             self.down.entry(peer).or_insert(cx.now);
         }
         if let Some(forming) = &mut self.forming {
@@ -194,19 +196,16 @@ impl CellsExchange {
         self.early_ready.drop_of(peer);
     }
 
-    fn message(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
+    fn message(&mut self, cx: &mut Context, from: PeerId, message: &ExchangeMessage) -> Checked {
         match message {
             ExchangeMessage::Cells(message) => self.cell_message(cx, from, message),
             ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
                 self.deliver(cx, from, scoped)
             }
-            ExchangeMessage::Grid(GridMessage::Apply(record)) => self.seat(cx, from, record),
-            other => Err(foreign_message(other, EXCHANGE)),
+            other => match other.applicant() {
+                Some(record) => self.seat(cx, from, record),
+                None => Err(foreign_message(other, EXCHANGE)),
+            },
         }
     }
 }
@@ -238,7 +237,7 @@ impl Exchange for CellsExchange {
         self.settle(cx);
     }
 
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked {
         let mut result = Ok(());
         match signal {
             Signal::Message { from, message } => result = self.message(cx, from, message),
@@ -252,7 +251,7 @@ impl Exchange for CellsExchange {
                 let cell = self.cell.as_mut();
                 let taken = cell.is_some_and(|cell| cell.fragments.fetched(cx, slice, digest));
                 if !taken && !self.history.keeps(&slice) {
-                    cx.order(Order::Release { slice });
+                    cx.release(slice);
                 }
             }
             Signal::FetchFailed(slice) => {
@@ -345,9 +344,9 @@ impl CellsExchange {
     /// peer would get further ahead with each round, because such rounds are shorter.
     fn is_ahead(&self, cx: &Context) -> bool {
         let mut dealt = self.dealt.iter().flatten();
-        let comes = dealt.any(|mate| {
-            let remote = cx.view.get(*mate);
-            cx.view.takes_part(*mate) && remote.is_some_and(|remote| remote.round <= cx.round)
+        let comes = dealt.any(|peer| {
+            let remote = cx.view.get(*peer);
+            cx.view.takes_part(*peer) && remote.is_some_and(|remote| remote.round <= cx.round)
         });
         comes && self.passed_by.is_none() && cx.round.since(cx.view.usual_round()) > AHEAD
     }
@@ -379,17 +378,17 @@ impl CellsExchange {
 }
 
 impl CellsExchange {
-    /// Notes since when mates have no link.
+    /// Notes since when counterparts have no link.
     fn note_down(&mut self, cx: &Context) {
         let is_down = |peer: &PeerId| !cx.view.takes_part(*peer);
         self.down
-            .retain(|peer, _| cx.rolls.is_mate(*peer) && is_down(peer));
-        for peer in cx.rolls.mates().filter(is_down) {
+            .retain(|peer, _| cx.rolls.is_counterpart(*peer) && is_down(peer));
+        for peer in cx.rolls.counterparts().filter(is_down) {
             self.down.entry(peer).or_insert(cx.now);
         }
     }
 
-    /// The place of a mate that has been gone for long, if no newcomer has it yet.
+    /// The place of a counterpart that has been gone for long, if no newcomer has it yet.
     fn vacant(&self, cx: &Context) -> Option<usize> {
         let roll = cx.rolls.roll.as_ref()?;
         let gone = |(peer, since): &(&PeerId, &crate::Time)| {
@@ -401,12 +400,7 @@ impl CellsExchange {
     }
 
     /// A newcomer asks for a place.
-    fn seat(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        record: &PeerRecord,
-    ) -> Result<(), PeerError> {
+    fn seat(&mut self, cx: &mut Context, from: PeerId, record: &PeerRecord) -> Checked {
         if record.peer != from || record.run != cx.plan.run {
             return broke("another peer's wish for a place");
         }
@@ -468,5 +462,195 @@ impl EarlyReady {
 
     fn forget_until(&mut self, round: Round) {
         self.0.retain(|(of, _)| *of > round);
+    }
+}
+
+/// What arrives for a round of cells: words, slices and messages, early, in time or late.
+impl CellsExchange {
+    pub(super) fn cell_message(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &CellsMessage,
+    ) -> Checked {
+        match message {
+            CellsMessage::Ready { round, news } => {
+                self.news.learn(cx.round, news);
+                self.ready(cx, from, *round);
+            }
+            CellsMessage::Form { round, members } => {
+                self.told_members(cx, from, *round, members)?;
+            }
+            CellsMessage::Passed { round, now } => {
+                if let Some(remote) = cx.view.get_mut(from) {
+                    // Messages may overtake each other, and a round never goes back.
+                    remote.round = remote.round.max(*now);
+                }
+                if *round == cx.round {
+                    if let Some(forming) = &mut self.forming {
+                        self.passed_by = Some(from);
+                        forming.passed(cx, from);
+                    }
+                    if let Some(cell) = &mut self.cell {
+                        // It is a member by this cell and works in another, so nothing of it will
+                        // come.
+                        cell.gone(cx, from);
+                    }
+                }
+            }
+            CellsMessage::Seats(news) => self.news.learn(cx.round, news),
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, cx: &mut Context, from: PeerId, round: Round) {
+        if round >= cx.round {
+            // It has trained, so it is waited for, whatever was suspected before.
+            cx.view.did_its_part(from, round);
+        }
+        let now = cx.round;
+        if round > now || (round == now && self.is_before_forming()) {
+            // No peer may make this one keep words of rounds that are far off.
+            if round.since(now) <= ROUNDS_AHEAD_MAX {
+                self.early_ready.keep(round, from);
+            }
+            return;
+        }
+        let forming = self.forming.as_mut().filter(|_| round == now);
+        if let Some(forming) = forming.filter(|forming| forming.knows(from)) {
+            forming.ready(cx, from);
+            return;
+        }
+        let cell = self.cell.as_ref().filter(|_| round == now);
+        if let Some(cell) = cell.filter(|cell| cell.has(from)) {
+            // Another member may have heard it first. One that says it again has not heard of the cell.
+            if !self.heard.insert(from) {
+                let members = cell.members();
+                cx.send(from, CellsMessage::Form { round, members });
+            }
+            return;
+        }
+        if let Some((_, since)) = self.last.filter(|(last, _)| *last == round) {
+            // The next deadline allows for peers that are always as late.
+            let waited = cx.now.since(since);
+            cx.deadlines.record(Wait::Group, from, waited);
+        }
+        cx.view.forgive(from);
+        cx.send(from, CellsMessage::Passed { round, now });
+    }
+
+    /// A peer says who is in the round's cell.
+    fn told_members(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        round: Round,
+        members: &[PeerId],
+    ) -> Checked {
+        let now = cx.round;
+        if members.len() > Dealing::largest_of(cx.plan.agreement.grouping) {
+            return broke("a cell of more peers than the plan deals");
+        }
+        // A member cannot form a cell for others without being in it.
+        let has_me = members.contains(&cx.me()) && members.contains(&from);
+        let forming = self.forming.as_mut().filter(|_| round == now);
+        match forming.filter(|forming| forming.knows(from)) {
+            Some(_) if has_me => self.formed(cx, members),
+            // It is in a cell without this peer: as good as a word that it has passed.
+            Some(forming) => forming.passed(cx, from),
+            // It counts on this peer, which is in another cell, or alone.
+            None if has_me && round <= now => {
+                let cell = self.cell.as_ref().filter(|_| round == now);
+                if cell.is_none_or(|cell| cell.members() != members) {
+                    cx.send(from, CellsMessage::Passed { round, now });
+                }
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// This peer has not trained in its round yet.
+    fn is_before_forming(&self) -> bool {
+        let over = self.alone || self.outcome.is_some();
+        self.forming.is_none() && self.cell.is_none() && !over
+    }
+
+    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Checked {
+        let Arrived { slice, meta, .. } = arrived;
+        let Some(group) = meta.tag.group() else {
+            cx.release(slice);
+            return Err(foreign_tag(meta.tag, EXCHANGE));
+        };
+        if slice.round == cx.round
+            && let Some(cell) = &mut self.cell
+        {
+            // The window has not come to that fragment here.
+            if cell.tag() == group && !cell.has_opened(slice.fragment) {
+                return self.keep_early(cx, arrived);
+            }
+            let taken = cell.arrived(cx, arrived);
+            // A late copy has the name of a kept slice, and releasing it would take that one.
+            if !matches!(taken, Ok(true)) && !self.history.keeps(&slice) {
+                cx.release(slice);
+            }
+            return taken.map(|_| ());
+        }
+        let soon = slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX;
+        if soon && !(slice.round == cx.round && (self.alone || self.outcome.is_some())) {
+            return self.keep_early(cx, arrived);
+        }
+        if !self.history.keeps(&slice) {
+            cx.release(slice);
+        }
+        Ok(())
+    }
+
+    fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Checked {
+        self.early
+            .keep_slice(cx, early, EARLY_SLICES_MAX)
+            .map(|_| ())
+    }
+
+    pub(super) fn deliver(&mut self, cx: &mut Context, from: PeerId, message: &Scoped) -> Checked {
+        let (round, fragment) = (message.round, message.fragment);
+        if round < cx.round {
+            // A group of this number may have been another cell.
+            let decision = self.history.decision(round, fragment);
+            if decision.is_some_and(|decision| decision.group == message.group) {
+                self.history.tell(cx, from, message);
+            }
+            return Ok(());
+        }
+        let open = |fragment| {
+            let cell = self.cell.as_ref();
+            cell.is_some_and(|cell| cell.has_opened(fragment))
+        };
+        if round > cx.round || !open(fragment) {
+            if round.since(cx.round) <= ROUNDS_AHEAD_MAX {
+                self.early.keep_message(from, message);
+            }
+            return Ok(());
+        }
+        match &mut self.cell {
+            Some(cell) => cell.message(cx, from, message),
+            None => Ok(()),
+        }
+    }
+
+    /// A fragment is open: gives it what came early.
+    pub(super) fn deliver_early(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let round = cx.round;
+        let belongs = |r: Round, f: FragmentId| r == round && f == fragment;
+        for arrived in self.early.take_slices(belongs) {
+            if let Err(error) = self.arrived(cx, arrived) {
+                cx.accuse(arrived.from, error.to_string());
+            }
+        }
+        for (from, message) in self.early.take_messages(belongs) {
+            if let Err(error) = self.deliver(cx, from, &message) {
+                cx.accuse(from, error.to_string());
+            }
+        }
     }
 }

@@ -44,11 +44,11 @@ pub(crate) use state::Center;
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
 use crate::exchange::{
-    Arrived, Exchange, ExchangeMessage, Outcome, PushEnd, Signal, broke, foreign_message,
+    Arrived, Exchange, ExchangeMessage, Outcome, PushEnd, Signal, broke, forbid, foreign_message,
     foreign_tag, tell,
 };
 use crate::{
-    Done, Ending, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, Round, SliceId,
+    Checked, Done, Ending, FragmentId, OrderId, Part, PeerId, PushOutcome, Round, SliceId,
     SliceMeta, Tag, TrainSummary, Wait,
 };
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ impl Center {
                     }
                     cx.accuse(slice.origin, format!("a copy of the center: {error}"));
                 }
-                cx.order(Order::Release { slice });
+                cx.release(slice);
             }
             Task::Seed => {}
         }
@@ -89,7 +89,7 @@ impl Center {
         from: PeerId,
         slice: SliceId,
         meta: SliceMeta,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let place = (slice.fragment, slice.shard);
         let known = cx.plan.fragment(slice.fragment).is_some();
         if !known || meta.of != Self::of(cx, slice.fragment) || slice.shard >= meta.of {
@@ -101,9 +101,7 @@ impl Center {
             other => return Err(foreign_tag(other, EXCHANGE)),
         };
         // A liar's number would otherwise be above all that come later.
-        if version > VERSION_MAX {
-            return broke("a version that no center reaches");
-        }
+        forbid(version > VERSION_MAX, "a version that no center reaches")?;
         let is_copy = slice.attempt.0 & COPY != 0;
         match (slice.part, meta.tag) {
             (Part::Partial, _) => broke("a partial sum in a run with a center"),
@@ -122,7 +120,7 @@ impl Center {
             }
             (Part::Aggregate, Tag::Version { version, round }) if !is_copy => {
                 if !self.shard_arrived(cx, place, from, slice, (version, round)) {
-                    cx.order(Order::Release { slice });
+                    cx.release(slice);
                 }
                 Ok(())
             }
@@ -147,19 +145,14 @@ impl Center {
             }
             Part::Aggregate if slice.attempt.0 & COPY != 0 => {
                 if self.copies.remove(&slice).is_some() {
-                    cx.order(Order::Release { slice });
+                    cx.release(slice);
                 }
             }
             Part::Aggregate => self.reply_pushed(cx, end),
         }
     }
 
-    fn message(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
+    fn message(&mut self, cx: &mut Context, from: PeerId, message: &ExchangeMessage) -> Checked {
         let ExchangeMessage::Center(message) = message else {
             return Err(foreign_message(message, EXCHANGE));
         };
@@ -209,7 +202,7 @@ impl Exchange for Center {
         self.settle(cx);
     }
 
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked {
         let mut result = Ok(());
         match signal {
             Signal::Message { from, message } => result = self.message(cx, from, message),
@@ -218,7 +211,7 @@ impl Exchange for Center {
             }) => {
                 result = self.arrived(cx, from, slice, meta);
                 if result.is_err() {
-                    cx.order(Order::Release { slice });
+                    cx.release(slice);
                 }
             }
             Signal::Pushed(end) => self.pushed(cx, end),

@@ -3,10 +3,10 @@
 
 use super::state::{Arrival, COPY, Center, LEAP_MAX, Reply, Shard, ShardKey, Task};
 use crate::core::context::Context;
-use crate::exchange::{CenterMessage, PushEnd, broke};
+use crate::exchange::{CenterMessage, PushEnd, broke, forbid};
 use crate::limits::INBOX_SLICES_MAX;
 use crate::{
-    Attempt, Combination, Done, Order, OrderId, Part, PeerError, PeerId, Piece, PushOutcome, Round,
+    Attempt, Checked, Combination, Done, Order, OrderId, Part, PeerId, Piece, PushOutcome, Round,
     SliceId, SliceMeta, Source, StoreId, Tag, WorkError,
 };
 
@@ -62,13 +62,8 @@ impl Center {
         if reply.bytes > 0 {
             self.push_reply(cx, slice, to);
         } else if !known {
-            let store = StoreId::Center;
             let of = Self::of(cx, place.0);
-            let id = cx.order(Order::Encode {
-                slice,
-                of,
-                from: Source::Store(store),
-            });
+            let id = cx.encode(slice, of, Source::Store(StoreId::Center));
             self.tasks.insert(id, Task::Reply(slice));
         }
     }
@@ -153,7 +148,7 @@ impl Center {
             reply.bytes > 0 && reply.open == 0 && !reply.mine && old(slice)
         };
         for (slice, _) in self.replies.extract_if(.., free) {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
         }
     }
 
@@ -196,13 +191,8 @@ impl Center {
             return;
         }
         self.copies.insert(slice, asker);
-        let store = StoreId::Anchor;
         let of = Self::of(cx, place.0);
-        let id = cx.order(Order::Encode {
-            slice,
-            of,
-            from: Source::Store(store),
-        });
+        let id = cx.encode(slice, of, Source::Store(StoreId::Anchor));
         self.tasks.insert(id, Task::Copy(slice, asker));
     }
 
@@ -242,7 +232,7 @@ impl Center {
             asked && near && version > shard.version
         });
         let Some(shard) = wanted else {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             return;
         };
         shard.asked = None;
@@ -263,22 +253,16 @@ impl Center {
         cx: &mut Context,
         place: ShardKey,
         arrival: Arrival,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (me, from) = (cx.me(), arrival.from);
         if from != me && Self::owner(cx, place.1, &[]) != Some(me) {
-            cx.order(Order::Release {
-                slice: arrival.slice,
-            });
-            let (fragment, shard) = place;
-            let round = arrival.round;
-            cx.send(
-                from,
-                CenterMessage::Moved {
-                    round,
-                    fragment,
-                    shard,
-                },
-            );
+            cx.release(arrival.slice);
+            let moved = CenterMessage::Moved {
+                round: arrival.round,
+                fragment: place.0,
+                shard: place.1,
+            };
+            cx.send(from, moved);
             return Ok(());
         }
         self.own(cx, place);
@@ -297,9 +281,10 @@ impl Center {
         }
         let most = at_once.clamp(WAITING_PER_SENDER_MAX, INBOX_SLICES_MAX);
         // A bound for each sender, so that one cannot fill the buffer of all.
-        if shard.waiting_of(from) >= most {
-            return broke("too many contributions to one shard at once");
-        }
+        forbid(
+            shard.waiting_of(from) >= most,
+            "too many contributions to one shard at once",
+        )?;
         if shard.version > 0 && arrival.base > shard.version.saturating_add(LEAP_MAX) {
             return broke("a version far beyond the center's");
         }
@@ -327,9 +312,7 @@ impl Center {
             buffer.any(|a| a.slice == arrival.slice)
         });
         if !waits && !self.tasks.values().any(under_way) {
-            cx.order(Order::Release {
-                slice: arrival.slice,
-            });
+            cx.release(arrival.slice);
         }
         self.reply(cx, place, arrival.from, arrival.round);
     }
@@ -385,7 +368,7 @@ impl Center {
             let all = arrivals.len();
             arrivals.retain(|a| a.slice != bad);
             if arrivals.len() < all {
-                cx.order(Order::Release { slice: bad });
+                cx.release(bad);
                 if !arrivals.is_empty() {
                     self.arrive(cx, place, arrivals);
                 }
@@ -393,9 +376,7 @@ impl Center {
             }
         }
         for arrival in arrivals {
-            cx.order(Order::Release {
-                slice: arrival.slice,
-            });
+            cx.release(arrival.slice);
         }
     }
 
@@ -424,9 +405,7 @@ impl Center {
         for shard in late {
             shard.asked = None;
             for arrival in std::mem::take(&mut shard.ahead) {
-                cx.order(Order::Release {
-                    slice: arrival.slice,
-                });
+                cx.release(arrival.slice);
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::Combination;
 use crate::exchange::tests::alone;
 use crate::id::tests::peer;
 use crate::{CenterPlan, Contribution, Ending, Round};
-use crate::{Output, WorkError};
+use crate::{Order, Output, WorkError};
 
 /// A center of one shard, and its context.
 fn center(contribution: Contribution) -> (Center, Context) {

@@ -47,12 +47,7 @@ impl Center {
             let mut shards = Vec::with_capacity(usize::from(of));
             for shard in 0..of {
                 let slice = Self::contribution(cx, (fragment, shard));
-                let store = StoreId::Local;
-                let id = cx.order(Order::Encode {
-                    slice,
-                    of,
-                    from: Source::Store(store),
-                });
+                let id = cx.encode(slice, of, Source::Store(StoreId::Local));
                 self.tasks.insert(id, Task::Contribution(slice));
                 shards.push(WantedShard {
                     owner: Self::owner(cx, shard, &[]),
@@ -86,7 +81,7 @@ impl Center {
             if bytes.is_some() {
                 let outcome = Settlement::Lost;
                 cx.order(Order::Settle { slice, outcome });
-                cx.order(Order::Release { slice });
+                cx.release(slice);
             }
             return;
         };
@@ -226,13 +221,13 @@ impl Center {
                 if slice.origin == me {
                     own.push(slice)
                 } else {
-                    cx.order(Order::Release { slice });
+                    cx.release(slice);
                 }
             }
             // A contribution to this peer itself is released after it was applied.
             if wanted.bytes > 0 && wanted.owner != Some(me) {
                 let slice = Self::contribution(cx, place);
-                cx.order(Order::Release { slice });
+                cx.release(slice);
             }
         }
         own.into_iter().for_each(|slice| self.own_reply_read(slice));

@@ -22,7 +22,6 @@
 //!
 //! The note that travels with the first shard of a round says who leaves the roll and who enters it.
 
-mod handing;
 mod message;
 mod part;
 mod seating;
@@ -31,18 +30,18 @@ pub use message::GridMessage;
 
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
-use crate::exchange::agreed::{
-    AgreedMessage, Early, FragmentMessage, GridColumn, History, Scoped, ahead,
-};
+use crate::exchange::agreed::column::GridColumn;
+use crate::exchange::agreed::{AgreedMessage, Early, FragmentMessage, History, Scoped, ahead};
 use crate::exchange::{
-    Arrived, Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message, foreign_tag, tell,
+    Arrived, Exchange, ExchangeMessage, Outcome, Signal, broke, forbid, foreign_message,
+    foreign_tag, tell,
 };
 use crate::limits::{APPLICANTS_MAX, EARLY_SLICES_MAX, GRID_ABSENT_ROUNDS, ROUNDS_AHEAD_MAX};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::wire::PeerRecord;
 use crate::{
-    Digest, Ending, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, Round,
-    SliceId, TrainSummary, Wait,
+    Checked, Digest, Ending, Event, FragmentId, GroupTag, PeerId, RollChange, Round, SliceId,
+    TrainSummary, Wait,
 };
 use part::GridPart;
 use seating::Seating;
@@ -57,7 +56,7 @@ pub(crate) struct GridExchange {
     seating: Option<Arc<Seating>>,
     parts: SortedMap<FragmentId, GridPart>,
     early: Early,
-    /// Row mates that did not contribute to the last rounds.
+    /// Members of the row that did not contribute to the last rounds.
     absent: SortedMap<PeerId, u8>,
     /// Newcomers that asked this peer for a place.
     applicants: SortedMap<PeerId, PeerRecord>,
@@ -106,12 +105,7 @@ impl GridExchange {
         part.filter(|_| slice.round == cx.round)
     }
 
-    fn message(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
+    fn message(&mut self, cx: &mut Context, from: PeerId, message: &ExchangeMessage) -> Checked {
         match message {
             ExchangeMessage::Grid(message) => self.grid_message(cx, from, message),
             ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
@@ -215,7 +209,7 @@ impl Exchange for GridExchange {
         self.settle(cx);
     }
 
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked {
         let mut result = Ok(());
         match signal {
             Signal::Message { from, message } => result = self.message(cx, from, message),
@@ -229,9 +223,7 @@ impl Exchange for GridExchange {
                 let kept = self.history.keeps(&slice);
                 match self.part_of(cx, &slice) {
                     Some(part) => part.fetched(cx, slice, digest),
-                    None if !kept => {
-                        cx.order(Order::Release { slice });
-                    }
+                    None if !kept => cx.release(slice),
                     None => {}
                 }
             }
@@ -311,19 +303,19 @@ impl Exchange for GridExchange {
 }
 
 impl GridExchange {
-    /// Changes of the roll that this peer reports: row mates that are gone, and newcomers.
+    /// Changes of the roll that this peer reports: members of its row that are gone, and newcomers.
     fn own_report(&self, cx: &Context) -> RollChange {
         let gone = |peer: &PeerId| {
             let remote = cx.view.get(*peer);
             remote.is_none_or(|r| !r.linked)
         };
         let seating = self.seating.as_ref();
-        let mates = seating.map(|s| s.served()).unwrap_or_default();
+        let served = seating.map(|s| s.served()).unwrap_or_default();
         let settled = |peer: &PeerId| {
             let place = seating.and_then(|s| Some((s, s.roll.place_of(*peer)?)));
             place.is_some_and(|(s, place)| s.is_settled(place))
         };
-        let leave = mates.into_iter().filter(|peer| {
+        let leave = served.into_iter().filter(|peer| {
             let rounds = self.absent.get(peer).copied().unwrap_or(0);
             // One that is gone loses its place after a round; one that is linked may only be slow.
             let long = rounds >= GRID_ABSENT_ROUNDS;
@@ -344,13 +336,14 @@ impl GridExchange {
         from: PeerId,
         change: &RollChange,
         seating: &Seating,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let column = seating.column_of(from) == Some(seating.column());
         // Only those that sum for a row know who is absent from it.
         let row = seating.served().contains(&from) && change.leave.is_empty();
-        if !column && !row {
-            return broke("a report from a peer of another row and column");
-        }
+        forbid(
+            !column && !row,
+            "a report from a peer of another row and column",
+        )?;
         let me = cx.me();
         let mut change = change.clone();
         // This peer knows better whether it is here.
@@ -406,7 +399,7 @@ impl GridExchange {
         self.reported.cut();
     }
 
-    /// Counts in how many rounds each mate has not contributed.
+    /// Counts in how many rounds each member of the row has not contributed.
     fn note_absence(&mut self, cx: &Context) {
         let Some(seating) = &self.seating else { return };
         let came = self.parts.values().flat_map(GridPart::contributors);
@@ -447,15 +440,13 @@ impl GridExchange {
         }
     }
 
-    fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
-        let Arrived {
-            from, slice, meta, ..
-        } = arrived;
+    fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Checked {
+        let (from, slice, meta) = (arrived.from, arrived.slice, arrived.meta);
         let Some(tag) = meta.tag.group() else {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
-        if slice.round >= cx.round && cx.rolls.is_mate(from) {
+        if slice.round >= cx.round && cx.rolls.is_counterpart(from) {
             cx.view.did_its_part(from, slice.round);
         }
         let open = self.seating.as_ref().filter(|s| s.round == slice.round);
@@ -464,23 +455,23 @@ impl GridExchange {
         };
         // Its sender has another anchor or roll: one of the two is to take the other's over.
         if tag != seating.tag() && tag != seating.column_tag {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             self.differs(cx, from, &seating);
             return Ok(());
         }
         let Some(part) = self.part(cx, slice.fragment) else {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
             return broke("a slice of a fragment whose round it is not");
         };
         let result = part.arrived(cx, arrived);
         if result.is_err() {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
         }
         result
     }
 
     /// Keeps a slice of a later round, or of this one before it began here.
-    fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Result<(), PeerError> {
+    fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Checked {
         let Arrived { from, slice, .. } = early;
         if slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX {
             // A further slice of a later round shows that its sender is ahead.
@@ -488,7 +479,7 @@ impl GridExchange {
                 self.look_ahead(cx, from);
             }
         } else if !self.history.keeps(&slice) {
-            cx.order(Order::Release { slice });
+            cx.release(slice);
         }
         Ok(())
     }
@@ -496,25 +487,25 @@ impl GridExchange {
     /// A peer in this round has another anchor or roll.
     fn differs(&mut self, cx: &mut Context, from: PeerId, seating: &Seating) {
         let (round, state) = (seating.round, seating.state);
-        if cx.rolls.is_mate(from) {
+        if cx.rolls.is_counterpart(from) {
             cx.send(from, GridMessage::Apart { round, state });
         }
     }
 
-    /// A peer in this round says that it has another anchor or roll. If more of this peer's mates have
-    /// the same other one than have this peer's, it takes that one over.
+    /// A peer in this round says that it has another anchor or roll. If more of this peer's
+    /// row and column have the same other one than have this peer's, it takes that one over.
     fn told_apart(&mut self, from: PeerId, state: Digest) {
         let Some(seating) = self.seating.clone() else {
             return;
         };
-        let mates = seating.roll.mates(seating.place);
-        // Only mates exchange with this peer, so only they can leave it alone.
-        if state == seating.state || !mates.contains(&from) {
+        let exchanging = seating.roll.row_and_column(seating.place);
+        // Only they exchange with this peer, so only they can leave it alone.
+        if state == seating.state || !exchanging.contains(&from) {
             return;
         }
         self.apart.insert(from, state);
         let same = self.apart.values().filter(|theirs| **theirs == state);
-        if 2 * same.count() > mates.len() && self.outcome.is_none() {
+        if 2 * same.count() > exchanging.len() && self.outcome.is_none() {
             let resync = true;
             self.outcome = Some(Outcome::Behind {
                 teller: from,
@@ -523,12 +514,7 @@ impl GridExchange {
         }
     }
 
-    fn deliver(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &Scoped,
-    ) -> Result<(), PeerError> {
+    fn deliver(&mut self, cx: &mut Context, from: PeerId, message: &Scoped) -> Checked {
         let (round, fragment) = (message.round, message.fragment);
         if round < cx.round {
             self.history.tell(cx, from, message);
@@ -556,12 +542,7 @@ impl GridExchange {
         }
     }
 
-    fn grid_message(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &GridMessage,
-    ) -> Result<(), PeerError> {
+    fn grid_message(&mut self, cx: &mut Context, from: PeerId, message: &GridMessage) -> Checked {
         match message {
             GridMessage::Report { round, change } => {
                 let fits = self.seating.as_ref().filter(|s| s.round == *round);

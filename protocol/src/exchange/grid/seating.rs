@@ -1,6 +1,6 @@
 //! A round's rows and columns as one peer sees them: who sums what, and who is in its column.
 
-use crate::exchange::agreed::Shape;
+use crate::exchange::agreed::column::Shape;
 use crate::locality::fast_enough;
 use crate::{Digest, FragmentId, GroupTag, PeerId, Plan, Roll, Round};
 use std::sync::Arc;

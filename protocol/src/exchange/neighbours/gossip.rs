@@ -23,18 +23,16 @@
 //! 2003, "Gossip-Based Computation of Aggregate Information", protocol Push-Sum; Lian et al. 2017
 //! (D-PSGD) for the doubly stochastic case; Blot et al. 2016, GoSGD, for pushes without a wait.
 
-use super::mix::{FragmentMix, Mixture};
-use super::ranks::Ranks;
-use super::rule::{Encoded, MixesOf, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Ranks, Rule};
 use super::slices::{self, SliceLedger, release};
 use crate::core::Event;
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushEnd, PushSum, broke, foreign_tag};
+use crate::exchange::{Arrived, PushEnd, PushSum, broke, forbid, foreign_tag};
 use crate::limits::{INBOX_SLICES_MAX, ROUNDS_AHEAD_MAX};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    FragmentId, Part, PeerError, PeerId, Plan, PushOutcome, Round, SliceId, SliceMeta, Source,
-    StoreId, Tag, Topology,
+    Checked, FragmentId, Part, PeerError, PeerId, Plan, PushOutcome, Round, SliceId, SliceMeta,
+    Source, StoreId, Tag, Topology,
 };
 
 /// The largest mass of one push. Weights are one on average, and no usual topology lets a peer push
@@ -159,15 +157,16 @@ impl Rule for Gossip {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         slices::check(cx, arrived)?;
         let (from, slice, tag) = (arrived.from, arrived.slice, arrived.meta.tag);
         let Tag::Mass { weight } = tag else {
             return Err(foreign_tag(tag, "gossip"));
         };
-        if slice.part != Part::Contribution {
-            return broke("a gossip slice must be a contribution");
-        }
+        forbid(
+            slice.part != Part::Contribution,
+            "a gossip slice must be a contribution",
+        )?;
         if !(weight.is_finite() && weight > 0.0 && weight <= MASS_MAX) {
             return broke("a gossip slice's weight must be positive and at most four");
         }
@@ -291,12 +290,10 @@ impl Rule for Gossip {
         // A push leaves the weight only when its fragment is mixed.
         let unmixed = mixes.iter().filter(|mix| mix.is_collecting());
         let sent: f64 = unmixed.map(|mix| mix.own.sent).sum();
-        let waiting = self.inbox.mass();
+        let (waiting, returned) = (self.inbox.mass(), self.account.returned());
         PushSum {
             weights: self.weights.clone(),
-            pushed: self.account.mass(),
-            waiting,
-            held: self.weights.iter().sum::<f64>() - sent + waiting + self.account.returned(),
+            held: self.weights.iter().sum::<f64>() - sent + waiting + returned,
         }
     }
 
@@ -372,11 +369,6 @@ impl Account {
     pub(super) fn returned(&self) -> f64 {
         self.returned.iter().map(|(_, mass)| mass).sum()
     }
-
-    /// Weight that is under way or waits to be mixed back in.
-    pub(super) fn mass(&self) -> f64 {
-        self.ledger.notes().sum::<f64>() + self.returned()
-    }
 }
 
 /// A slice that arrived and is not mixed yet.
@@ -404,9 +396,10 @@ impl Inbox {
             return Ok(false);
         }
         let count = self.count_of.entry(waiting.from).or_default();
-        if *count >= INBOX_SLICES_MAX * fragments {
-            return broke("too many gossip slices at once");
-        }
+        forbid(
+            *count >= INBOX_SLICES_MAX * fragments,
+            "too many gossip slices at once",
+        )?;
         *count += 1;
         self.slices.push(waiting);
         Ok(true)

@@ -32,10 +32,8 @@
 mod differences;
 mod gossip;
 mod group_mean;
-mod mix;
 mod pairwise;
 mod pull;
-mod ranks;
 mod relay_sum;
 mod rule;
 mod slices;
@@ -44,19 +42,18 @@ use crate::core::context::Context;
 use crate::core::deadlines::Timer;
 use crate::exchange::{Arrived, Exchange, Outcome, PushSum, Signal};
 use crate::{
-    Done, Ending, ExchangeKind, FragmentId, Order, OrderId, PeerError, PeerId, Plan, PullAnswers,
-    Topology, TrainSummary, Wait, WorkError,
+    Checked, Done, Ending, ExchangeKind, FragmentId, OrderId, PeerId, Plan, PullAnswers, Topology,
+    TrainSummary, Wait, WorkError,
 };
 use differences::Differences;
 use gossip::Gossip;
 use group_mean::GroupMeans;
-use mix::FragmentMix;
 use pairwise::Pairwise;
 pub use pairwise::Standing;
 use pull::Pull;
 pub use pull::PullMessage;
 use relay_sum::RelaySum;
-use rule::{Encoded, MixesOf, Rule};
+use rule::{Encoded, FragmentMix, MixesOf, Rule};
 
 /// Makes the exchange between neighbours that a plan asks for, if it does.
 pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn Exchange>> {
@@ -95,13 +92,13 @@ impl<R: Rule> Neighbours<R> {
         }
     }
 
-    fn arrived(&mut self, cx: &mut Context, arrived: &Arrived) -> Result<(), PeerError> {
+    fn arrived(&mut self, cx: &mut Context, arrived: &Arrived) -> Checked {
         let slice = arrived.slice;
         self.rule
             .arrived(cx, &mut self.mixes, arrived)
             .inspect_err(|_| {
                 // The rule keeps nothing of what it refuses.
-                cx.order(Order::Release { slice });
+                cx.release(slice);
             })?;
         self.advance(cx);
         Ok(())
@@ -196,7 +193,7 @@ impl<R: Rule> Exchange for Neighbours<R> {
         self.advance(cx);
     }
 
-    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Checked {
         match signal {
             Signal::Message { from, message } => {
                 self.rule.message(cx, &mut self.mixes, from, message)?;

@@ -1,9 +1,9 @@
 //! Slices between neighbours: their names, what each must be, and which pushes of them are under way.
 
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushEnd, broke, foreign_tag};
+use crate::exchange::{Arrived, PushEnd, broke, forbid, foreign_tag};
 use crate::sorted::{SortedMap, SortedSet};
-use crate::{Attempt, FragmentId, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Tag};
+use crate::{Attempt, Checked, FragmentId, Part, PeerError, PeerId, SliceId, SliceMeta, Tag};
 
 /// The bits of an attempt that tell slices of one round apart; the others tell lives apart.
 const SLOT_BITS: u32 = 6;
@@ -30,12 +30,13 @@ pub(super) fn own_of_slot(cx: &Context, fragment: FragmentId, slot: usize) -> Sl
 }
 
 /// Checks a slice of any neighbour: its own, a whole fragment, and one of the plan.
-pub(super) fn check(cx: &Context, arrived: &Arrived) -> Result<(), PeerError> {
+pub(super) fn check(cx: &Context, arrived: &Arrived) -> Checked {
     let slice = arrived.slice;
     // Neighbours hand nothing on, and a weight belongs to the peer that sent it.
-    if slice.origin != arrived.from {
-        return broke("a neighbour's slice that its sender did not make");
-    }
+    forbid(
+        slice.origin != arrived.from,
+        "a neighbour's slice that its sender did not make",
+    )?;
     if slice.shard != 0 || arrived.meta.of != 1 {
         return broke("a neighbour's slice that is not a whole fragment");
     }
@@ -69,7 +70,7 @@ pub(super) fn is_linked(cx: &Context, peer: PeerId) -> bool {
 
 pub(super) fn release(cx: &mut Context, slices: impl IntoIterator<Item = SliceId>) {
     for slice in slices {
-        cx.order(Order::Release { slice });
+        cx.release(slice);
     }
 }
 
@@ -134,11 +135,6 @@ impl<N> SliceLedger<N> {
     pub(super) fn to(&self, peer: PeerId) -> impl Iterator<Item = (SliceId, &N)> {
         let to_it = self.pushes.iter().filter(move |((_, to), _)| *to == peer);
         to_it.map(|((slice, _), push)| (*slice, &push.note))
-    }
-
-    /// The notes of all pushes under way.
-    pub(super) fn notes(&self) -> impl Iterator<Item = &N> {
-        self.pushes.values().map(|push| &push.note)
     }
 
     /// From now on only pushes need this slice.

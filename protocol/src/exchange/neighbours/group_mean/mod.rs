@@ -44,14 +44,11 @@
 //! whole operation.
 
 mod means;
-mod parts;
 #[cfg(test)]
 mod tests;
 
-use super::mix::{FragmentMix, Mixture};
 use super::pull::PullMessage;
-use super::ranks::Ranks;
-use super::rule::{Encoded, MixesOf, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Ranks, Rule};
 use super::slices::{self, release};
 use crate::core::context::Context;
 use crate::core::deadlines::Timer;
@@ -60,12 +57,11 @@ use crate::id::rendezvous;
 use crate::limits::VIEW_PEERS_MAX;
 use crate::sorted::SortedSet;
 use crate::{
-    Done, Event, OrderId, Part, PeerError, PeerId, PullPlan, Round, SliceId, Source, StoreId, Tag,
+    Checked, Done, Event, OrderId, Part, PeerId, PullPlan, Round, SliceId, Source, StoreId, Tag,
     Time, Topology, Wait,
 };
 use core::time::Duration;
-use means::{Key, Means, Stage, is_suspected};
-use parts::Parts;
+use means::{Key, Means, Parts, Stage, is_suspected};
 
 /// A member asks again after this share of the usual wait.
 const AGAIN: u32 = 4;
@@ -113,34 +109,34 @@ impl GroupMeans {
 
     /// The other members of this peer's group of a round, among all that take part: also those that
     /// it suspects, so that peers that suspect different others deal the same groups.
-    fn mates(&self, cx: &Context, round: Round) -> Vec<PeerId> {
+    fn other_members(&self, cx: &Context, round: Round) -> Vec<PeerId> {
         let others = cx.view.of_this_branch().filter(|(_, remote)| remote.ready);
         let ranks = Ranks::among(cx.me(), others.map(|(id, _)| id));
         // One in `sync_every` rounds is a mean over all peers, so that groups cannot drift apart.
-        let mates = if self.bounds.syncs(round) {
+        let dealt = if self.bounds.syncs(round) {
             (0..ranks.count()).collect()
         } else {
-            let dealt = self.topology.partners(round, ranks.me(), ranks.count());
-            dealt.receive
+            let partners = self.topology.partners(round, ranks.me(), ranks.count());
+            partners.receive
         };
-        let mates = mates.into_iter();
-        mates.filter_map(|rank| ranks.other(rank)).collect()
+        let others = dealt.into_iter();
+        others.filter_map(|rank| ranks.other(rank)).collect()
     }
 
     /// Begins a mean that this peer makes, unless it has. False where it is too old to begin.
     fn open(&mut self, cx: &mut Context, key: Key) -> bool {
         self.means.stage(key).is_some() || {
-            let others = self.mates(cx, key.1);
+            let others = self.other_members(cx, key.1);
             self.means.open(cx, key, others, &self.parts)
         }
     }
 
     /// Asks for the mean of a fragment, or makes it.
-    fn seek(&mut self, cx: &mut Context, mix: &mut FragmentMix<Sought>, mates: &[PeerId]) {
+    fn seek(&mut self, cx: &mut Context, mix: &mut FragmentMix<Sought>, others: &[PeerId]) {
         let (round, fragment) = (mix.round, mix.fragment);
         let slot = (MAKERS + fragment.0 % MAKERS) as u8;
         let rank = |peer: &PeerId| rendezvous(&cx.plan.run, round, slot, *peer);
-        let candidates = mates.iter().copied().chain([cx.me()]);
+        let candidates = others.iter().copied().chain([cx.me()]);
         let candidates =
             // One that was tried is gone, or has none: a second question would end alike.
             candidates.filter(|peer| !mix.own.tried.contains(peer) && !is_suspected(cx, *peer));
@@ -194,12 +190,7 @@ impl GroupMeans {
     }
 
     /// A part arrived for a mean that this peer makes.
-    fn part_arrived(
-        &mut self,
-        cx: &mut Context,
-        arrived: &Arrived,
-        round: Round,
-    ) -> Result<(), PeerError> {
+    fn part_arrived(&mut self, cx: &mut Context, arrived: &Arrived, round: Round) -> Checked {
         let (from, slice) = (arrived.from, arrived.slice);
         if slice.part != Part::Contribution {
             return broke("an answer must be its sender's own contribution");
@@ -220,7 +211,7 @@ impl GroupMeans {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let (from, slice) = (arrived.from, arrived.slice);
         let Tag::GroupMean { round, parts, own } = arrived.meta.tag else {
             return Err(foreign_tag(arrived.meta.tag, "group means"));
@@ -256,12 +247,12 @@ impl Rule for GroupMeans {
             mixes.encode(cx, Source::Store(StoreId::Local), slice, ());
             self.parts.begins(slice);
         }
-        let mates = self.mates(cx, cx.round);
-        if mates.is_empty() {
+        let others = self.other_members(cx, cx.round);
+        if others.is_empty() {
             return;
         }
         for mix in mixes.iter_mut() {
-            self.seek(cx, mix, &mates);
+            self.seek(cx, mix, &others);
         }
         let makers: SortedSet<PeerId> = mixes.expected().collect();
         let usual = cx.deadlines.allow(Wait::Partners, makers);
@@ -300,7 +291,7 @@ impl Rule for GroupMeans {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         cx.view.forgive(arrived.from);
         slices::check(cx, arrived)?;
         match arrived.meta.tag {
@@ -363,12 +354,12 @@ impl Rule for GroupMeans {
     fn gone(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, peer: PeerId) {
         self.parts.gone(peer);
         self.means.gone(cx, peer, &self.parts);
-        let mut mates = self.mates(cx, cx.round);
-        mates.retain(|mate| *mate != peer);
+        let mut others = self.other_members(cx, cx.round);
+        others.retain(|other| *other != peer);
         for mix in mixes.iter_mut() {
             // A mix that does not wait for it has its mean, or another maker.
             if mix.is_collecting() && mix.expected.remove(&peer) {
-                self.seek(cx, mix, &mates);
+                self.seek(cx, mix, &others);
             }
         }
         self.take_own(cx, mixes);
@@ -403,7 +394,7 @@ impl Rule for GroupMeans {
         mixes: &mut MixesOf<Self>,
         from: PeerId,
         message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         cx.view.forgive(from);
         let fragment = match message {
             ExchangeMessage::Pull(

@@ -43,25 +43,19 @@
 //! **Source:** Vogels et al. 2021, "RelaySum for Decentralized Deep Learning on Heterogeneous Data"
 //! (NeurIPS), algorithm 1.
 
-mod edge;
-mod tree;
-
-use super::mix::{FragmentMix, Mixture};
-use super::rule::{Encoded, MixesOf, Rule};
+use super::rule::{Encoded, FragmentMix, MixesOf, Mixture, Ranks, Rule};
 use super::slices::{self, SliceLedger, is_linked, release};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushEnd, broke, foreign_tag};
+use crate::exchange::{Arrived, PushEnd, broke, forbid, foreign_tag};
 use crate::limits::{
-    NEIGHBOURS_MAX, PUSHES_AT_ONCE_MAX, RELAY_SUM_MISSES_MAX, RELAY_SUM_UNDER_WAY_MAX,
-    ROUNDS_AHEAD_MAX, VIEW_PEERS_MAX,
+    NEIGHBOURS_MAX, PATIENCE_ROUNDS, PUSHES_AT_ONCE_MAX, RELAY_SUM_MISSES_MAX,
+    RELAY_SUM_UNDER_WAY_MAX, RELAY_SUM_WAITING_MAX, ROUNDS_AHEAD_MAX, VIEW_PEERS_MAX,
 };
 use crate::sorted::{SortedMap, SortedSet};
 use crate::{
-    Done, FragmentId, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta, Source, Tag,
-    Topology, WorkError,
+    Checked, Done, FragmentId, Part, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta,
+    Source, SpanningTree, Tag, Topology, WorkError,
 };
-use edge::{Edge, Relayed};
-use tree::{Tree, may_be_above};
 
 /// A message that is being made.
 #[derive(Clone, Copy, Debug)]
@@ -375,7 +369,7 @@ impl Rule for RelaySum {
         cx: &mut Context,
         mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
-    ) -> Result<(), PeerError> {
+    ) -> Checked {
         let relayed = check(cx, arrived)?;
         let (from, slice) = (arrived.from, arrived.slice);
         if !is_linked(cx, from) {
@@ -468,9 +462,10 @@ impl Rule for RelaySum {
 fn check(cx: &Context, arrived: &Arrived) -> Result<Relayed, PeerError> {
     slices::check(cx, arrived)?;
     let (slice, meta) = (arrived.slice, arrived.meta);
-    if slice.part != Part::Contribution {
-        return broke("a relayed slice must be its sender's own");
-    }
+    forbid(
+        slice.part != Part::Contribution,
+        "a relayed slice must be its sender's own",
+    )?;
     let Tag::Relayed { up, peers } = meta.tag else {
         return Err(foreign_tag(meta.tag, "relayed sums"));
     };
@@ -492,4 +487,386 @@ fn check(cx: &Context, arrived: &Arrived) -> Result<Relayed, PeerError> {
         count: peers,
         up,
     })
+}
+
+/// A message of a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Relayed {
+    pub(super) slice: SliceId,
+    /// How many peers' parameters it is the mean of.
+    pub(super) count: u32,
+    /// Set where its sender takes this peer for its parent. A message that goes down counts only
+    /// where this peer takes the sender for its parent.
+    pub(super) up: bool,
+}
+
+/// The messages of one neighbour, with counts since the last one.
+#[derive(Debug, Default)]
+pub(super) struct Edge {
+    /// The message that counts, and the round in which it was first mixed.
+    held: Option<(Relayed, Round)>,
+    /// Messages that came since, ascending by round.
+    waiting: Vec<Relayed>,
+    /// Rounds in which it missed the deadline since it last sent something.
+    pub(super) missed: u8,
+    /// Messages made for it since it last sent one.
+    pub(super) unanswered: u64,
+}
+
+impl Edge {
+    /// A message arrives: gives the slice that is no longer needed.
+    pub(super) fn arrive(&mut self, message: Relayed) -> Option<SliceId> {
+        // Any message shows that it relays, however old it is.
+        (self.missed, self.unanswered) = (0, 0);
+        let slice = message.slice;
+        let held = self.held.as_ref().map(|(held, _)| held);
+        let known = self.waiting.iter().chain(held).any(|m| m.slice == slice);
+        if known {
+            return None; // it lies where the first does
+        }
+        if held.is_some_and(|held| held.slice.round >= slice.round) {
+            return Some(slice);
+        }
+        let later = |m: &Relayed| m.slice.round <= slice.round;
+        let at = self.waiting.partition_point(later);
+        self.waiting.insert(at, message);
+        (self.waiting.len() > RELAY_SUM_WAITING_MAX).then(|| self.waiting.remove(0).slice)
+    }
+
+    /// Its message of this round is waited for: it has sent before, but nothing of this round
+    /// or a later one. If it is rounds behind, its next message is awaited after every mix. A peer
+    /// that has sent nothing yet is not awaited, because it may not be a neighbour in its own view.
+    ///
+    /// So every peer waits only for peers in earlier rounds, and never in a circle.
+    pub(super) fn awaited(&self, round: Round) -> bool {
+        let held = self.held.as_ref().map(|(held, _)| held);
+        let Some(newest) = self.waiting.last().or(held) else {
+            return false;
+        };
+        // Also where the message of this round was mixed early.
+        let ahead = newest.slice.round >= round;
+        let come = ahead || (apart(newest.slice.round, round) && !self.waiting.is_empty());
+        !come && self.missed < RELAY_SUM_MISSES_MAX
+    }
+
+    /// It has not answered for long, so it has another parent, or does not relay.
+    pub(super) fn is_silent(&self) -> bool {
+        self.held.is_none() && self.unanswered > PATIENCE_ROUNDS
+    }
+
+    /// It takes this peer for its parent, as far as is known.
+    pub(super) fn is_child(&self) -> bool {
+        let held = self.held.as_ref().map(|(held, _)| held);
+        self.waiting.last().or(held).is_some_and(|m| m.up)
+    }
+
+    /// A round begins: gives the slices that no longer count, because their sender is not the
+    /// parent (any more), or because nothing newer came for long.
+    pub(super) fn expire(&mut self, is_parent: bool, round: Round) -> Vec<SliceId> {
+        let counts = |m: &Relayed| m.up || is_parent;
+        let old = |(held, since): &mut (Relayed, Round)| {
+            !counts(held) || round.since(*since) > PATIENCE_ROUNDS
+        };
+        let expired = self.held.take_if(old);
+        let mut free: Vec<SliceId> = expired.map(|(m, _)| m.slice).into_iter().collect();
+        self.waiting.retain(|m| {
+            let useless = !counts(m) && m.slice.round < round;
+            if useless {
+                free.push(m.slice);
+            }
+            !useless
+        });
+        free
+    }
+
+    /// The neighbour has another parent now, unless a message of this round says otherwise: gives
+    /// all earlier slices.
+    pub(super) fn part(&mut self, round: Round) -> Vec<SliceId> {
+        let held = self.held.take().map(|(m, _)| m);
+        let before = self.waiting.extract_if(.., |m| m.slice.round < round);
+        before.chain(held).map(|m| m.slice).collect()
+    }
+
+    /// Takes the message of this round, else the newest, in place of the one that counted. Gives
+    /// the slices that are no longer needed.
+    pub(super) fn take(&mut self, is_parent: bool, round: Round) -> Vec<SliceId> {
+        let counts = |m: &&Relayed| m.up || is_parent;
+        let mut here = self.waiting.iter().filter(counts);
+        // Where its sender skipped this round, the next one is the nearest to it.
+        let this = |m: &&Relayed| m.slice.round >= round && !apart(m.slice.round, round);
+        let current = here.clone().find(this);
+        let Some(taken) = current.or_else(|| here.next_back()).copied() else {
+            return Vec::new();
+        };
+        let mut free = Vec::new();
+        self.waiting.retain(|m| {
+            let past = m.slice.round <= taken.slice.round;
+            if past && *m != taken {
+                free.push(m.slice);
+            }
+            !past
+        });
+        let before = self.held.replace((taken, round));
+        free.extend(before.map(|(m, _)| m.slice));
+        free
+    }
+
+    /// The slice that counts, and how many peers' parameters it is the mean of.
+    pub(super) fn held(&self) -> Option<(SliceId, u32)> {
+        self.held.as_ref().map(|(m, _)| (m.slice, m.count))
+    }
+
+    /// A slice is bad: true where it counted, and no longer does.
+    pub(super) fn forget(&mut self, slice: SliceId) -> bool {
+        self.held.take_if(|(m, _)| m.slice == slice).is_some()
+    }
+
+    /// The neighbour is gone: gives all of its slices.
+    pub(super) fn end(&mut self) -> Vec<SliceId> {
+        let held = self.held.take().map(|(m, _)| m);
+        let all = self.waiting.drain(..).chain(held);
+        all.map(|m| m.slice).collect()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+/// Rounds are too far apart to say who waits for whom: one peer began earlier, or alone.
+fn apart(one: Round, other: Round) -> bool {
+    one.0.abs_diff(other.0) > ROUNDS_AHEAD_MAX
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Near {
+    pub(super) peer: PeerId,
+    /// How many peers lie behind the edge to it: its message weighs no more.
+    pub(super) behind: u32,
+}
+
+/// One peer's place in one of the two trees.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    /// The neighbour on the way to the root; none at a root.
+    pub(super) parent: Option<Near>,
+    /// The peers whose parent this one is, where they have the same view.
+    children: Vec<Near>,
+}
+
+impl Place {
+    pub(super) fn near(&self) -> impl Iterator<Item = &Near> {
+        self.parent.iter().chain(&self.children)
+    }
+
+    pub(super) fn is_near(&self, peer: PeerId) -> bool {
+        self.near().any(|near| near.peer == peer)
+    }
+}
+
+/// Where one peer stands in the tree that sums travel along, by its own view.
+///
+/// The tree over all peers that take part.
+#[derive(Debug)]
+pub(super) struct Tree {
+    shape: SpanningTree,
+    members: Ranks,
+    /// Of even fragments, whose parents have lower ids, and of odd ones, whose parents have higher.
+    places: [Place; 2],
+}
+
+impl Tree {
+    /// The tree by this peer's view, after `old`; and whether it is over other peers. `relays` says
+    /// which peers do their part in which of the two trees.
+    pub(super) fn of(
+        old: Option<Self>,
+        cx: &Context,
+        topology: &dyn Topology,
+        relays: impl Fn(usize, PeerId) -> bool,
+    ) -> (Self, bool) {
+        // Suspected peers included: they are passed over one by one, and the tree keeps its shape.
+        let others = cx.view.greeted().filter(|(_, remote)| remote.ready);
+        let members = Ranks::among(cx.me(), others.map(|(id, _)| id));
+        let same = old.as_ref().is_some_and(|old| old.members == members);
+        // A shape depends on the number of peers alone, and making one takes time.
+        let kept = old.filter(|old| old.members.count() == members.count());
+        let shape = kept.map_or_else(
+            || SpanningTree::of(topology, members.count()),
+            |old| old.shape,
+        );
+        let last = members.count() - 1;
+        let even = place(
+            &shape,
+            members.me(),
+            |rank| members.peer(rank),
+            |id| relays(0, id),
+        );
+        let reversed = |rank: usize| members.peer(last.checked_sub(rank)?);
+        let odd = place(&shape, last - members.me(), reversed, |id| relays(1, id));
+        let tree = Self {
+            shape,
+            places: [even, odd],
+            members,
+        };
+        (tree, !same)
+    }
+
+    pub(super) fn place(&self, fragment: FragmentId) -> &Place {
+        &self.places[usize::from(fragment.0 % 2)]
+    }
+
+    /// How many peers there are, this one included.
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.members.count()).unwrap_or(u32::MAX)
+    }
+}
+
+/// The place of a rank. A parent that does not relay is passed over: for its own parent and so on,
+/// then for the lowest rank below that relays. Ids on the way to the root only fall (rise, in odd
+/// fragments), so that no two views make a circle.
+fn place(
+    shape: &SpanningTree,
+    rank: usize,
+    id: impl Fn(usize) -> Option<PeerId>,
+    relays: impl Fn(PeerId) -> bool,
+) -> Place {
+    let relays = |of: &usize| id(*of).is_some_and(&relays);
+    let near = |of: usize, behind: usize| {
+        Some(Near {
+            peer: id(of)?,
+            behind: u32::try_from(behind).ok()?,
+        })
+    };
+    let above = std::iter::successors(shape.parent(rank), |of| shape.parent(*of));
+    let is_root = shape.parent(rank).is_none();
+    let instead = (0..rank).filter(|_| !is_root);
+    let parent = above.chain(instead).find(relays);
+    let children = shape.children(rank).iter();
+    Place {
+        parent: parent.and_then(|of| near(of, shape.len() - shape.size(rank))),
+        children: children
+            .filter_map(|of| near(*of, shape.size(*of)))
+            .collect(),
+    }
+}
+
+/// The order of ids in a fragment's tree allows this parent.
+pub(super) fn may_be_above(fragment: FragmentId, parent: PeerId, child: PeerId) -> bool {
+    match fragment.0 % 2 {
+        0 => parent < child,
+        _ => parent > child,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FragmentId, Part, PeerId};
+
+    fn slice(round: u64) -> SliceId {
+        SliceId {
+            round: Round(round),
+            fragment: FragmentId(0),
+            shard: 0,
+            part: Part::Contribution,
+            origin: PeerId::from_bytes([2; 32]),
+            attempt: crate::Attempt(0),
+        }
+    }
+
+    fn message(round: u64, up: bool) -> Relayed {
+        Relayed {
+            slice: slice(round),
+            count: 3,
+            up,
+        }
+    }
+
+    #[test]
+    fn the_message_of_the_round_comes_first_and_makes_older_ones_useless() {
+        let mut edge = Edge {
+            missed: RELAY_SUM_MISSES_MAX,
+            ..Edge::default()
+        };
+        for round in [4, 6, 3] {
+            assert_eq!(edge.arrive(message(round, true)), None);
+        }
+        assert!(edge.missed == 0 && edge.is_child());
+        assert_eq!(edge.arrive(message(4, true)), None, "it is here already");
+        assert!(!edge.awaited(Round(5)) && edge.awaited(Round(7)));
+        assert!(!Edge::default().awaited(Round(0)), "it never sent anything");
+        assert_eq!(edge.take(false, Round(4)), [slice(3)]);
+        assert_eq!(edge.held(), Some((slice(4), 3)));
+        assert_eq!(edge.arrive(message(4, true)), None);
+        assert_eq!(edge.arrive(message(2, true)), Some(slice(2)), "it is past");
+        // Of round 5 nothing came: the next one counts, and 4 no longer does.
+        assert_eq!(edge.take(false, Round(5)), [slice(4)]);
+        assert_eq!(edge.held(), Some((slice(6), 3)));
+        // Its sender is a round ahead and waits: for the rounds between nothing of it is awaited.
+        assert!(!edge.awaited(Round(6)) && edge.awaited(Round(7)));
+        assert_eq!(edge.take(false, Round(6)), []);
+        assert!(edge.forget(slice(6)) && !edge.forget(slice(6)));
+    }
+
+    #[test]
+    fn what_is_late_counts_and_what_is_of_no_parent_or_of_long_ago_does_not() {
+        let mut edge = Edge::default();
+        edge.arrive(message(4, false));
+        assert_eq!(edge.take(false, Round(4)), [], "it is not the parent");
+        assert_eq!(edge.take(true, Round(5)), []);
+        assert_eq!(edge.held(), Some((slice(4), 3)));
+        assert!(!edge.is_child());
+        assert_eq!(edge.expire(true, Round(9)), []);
+        assert_eq!(edge.expire(true, Round(10)), [slice(4)]);
+        edge.arrive(message(11, false));
+        edge.take(true, Round(11));
+        edge.arrive(message(12, false));
+        assert_eq!(edge.expire(false, Round(12)), [slice(11)]);
+        assert_eq!(edge.expire(false, Round(13)), [slice(12)]);
+        assert_eq!(edge.held(), None);
+    }
+
+    #[test]
+    fn of_one_that_is_rounds_behind_the_next_message_is_awaited() {
+        let mut edge = Edge::default();
+        edge.arrive(message(3, true));
+        assert!(!edge.awaited(Round(50)));
+        assert_eq!(edge.take(false, Round(50)), []);
+        assert!(edge.awaited(Round(51)));
+        edge.arrive(message(4, true));
+        edge.arrive(message(5, true));
+        assert!(!edge.awaited(Round(51)));
+        assert_eq!(edge.take(false, Round(51)), [slice(4), slice(3)]);
+        for _ in 0..RELAY_SUM_MISSES_MAX {
+            assert!(edge.awaited(Round(52)));
+            edge.missed += 1;
+        }
+        assert!(!edge.awaited(Round(52)), "it sends no more");
+    }
+
+    /// It may wait for this peer, or for one that does.
+    #[test]
+    fn one_that_is_ahead_is_never_waited_for_however_far() {
+        for ahead in [1, 2, 3, 40] {
+            let mut edge = Edge::default();
+            edge.arrive(message(50 + ahead, true));
+            assert_eq!(edge.take(false, Round(50)), []);
+            for round in 51..=50 + ahead {
+                assert!(!edge.awaited(Round(round)), "{ahead}");
+            }
+            assert!(edge.awaited(Round(51 + ahead)));
+        }
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_the_oldest_goes() {
+        let mut edge = Edge::default();
+        for round in 1..=RELAY_SUM_WAITING_MAX as u64 {
+            assert_eq!(edge.arrive(message(round, round % 2 == 0)), None);
+        }
+        assert_eq!(edge.arrive(message(9, true)), Some(slice(1)));
+        assert_eq!(edge.waiting(), RELAY_SUM_WAITING_MAX);
+        assert_eq!(edge.end().len(), RELAY_SUM_WAITING_MAX);
+        assert_eq!(edge.waiting(), 0);
+    }
 }
