@@ -13,7 +13,7 @@ const LINES: [(&str, usize); 15] = [
     ("command", 5790),
     ("native", 170),
     ("net", 10_570),
-    ("node", 38_860),
+    ("node", 38_980),
     ("otlp", 630),
     ("protocol", 43_320),
     ("sim", 12_410),
