@@ -155,7 +155,8 @@ fn behaviour(
     })
 }
 
-/// Kademlia serves only as a directory of peers. This peer stores no records for others.
+/// Kademlia serves only as a directory of peers. This peer stores no records for others. Members learn of one another
+/// from records too, but a daemon that only relays passes on none: who knows it alone finds the others by this.
 fn kademlia(config: &NetConfig, me: PeerId) -> kad::Behaviour<MemoryStore> {
     let store = MemoryStoreConfig {
         max_records: 0,
