@@ -89,6 +89,8 @@ pub(super) struct States {
     dir: Option<PathBuf>,
     pinned: Option<Arc<Pinned>>,
     incoming: Option<Incoming>,
+    /// In which this daemon is.
+    round: Round,
 }
 
 impl States {
@@ -98,6 +100,7 @@ impl States {
             dir: Some(dir.to_owned()),
             pinned: None,
             incoming: Incoming::resume(dir, bytes_max),
+            round: Round(0),
         }
     }
 
@@ -154,8 +157,12 @@ impl States {
         Some(incoming.into_bytes())
     }
 
-    /// This daemon is in `round`: the state of an earlier one would take it back.
+    /// This daemon is in `round`. Once it begins one, the state of an earlier one would take it back. One that
+    /// comes later is wanted: no other confirms this daemon's own.
     pub(super) fn begun(&mut self, round: Round) {
+        if std::mem::replace(&mut self.round, round) == round {
+            return;
+        }
         let past = |incoming: &mut Incoming| incoming.state.round < round;
         if let Some(mut past) = self.incoming.take_if(past) {
             past.remove_files();

@@ -138,6 +138,23 @@ fn files_that_are_of_no_use_are_removed() {
     assert_eq!((states.transfer(), names(dir.path())), (None, 0));
 }
 
+/// After a restart of all, a daemon whose newest state nobody confirms goes back to an earlier one.
+#[test]
+fn a_state_of_an_earlier_round_that_is_fetched_on_purpose_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut states = States::in_dir(dir.path(), u64::MAX);
+    states.begun(Round(5));
+    let (id, manifest, bytes) = state(4);
+    states.begin(&id, &manifest);
+    for index in 0..bytes.len().div_ceil(STATE_CHUNK_BYTES) as u32 {
+        states
+            .put_chunk(&id, index, &chunk(&bytes, index))
+            .unwrap();
+        states.begun(Round(5));
+    }
+    assert!(states.take(&id).is_some());
+}
+
 /// As on a full disk: the file takes no more bytes.
 #[test]
 fn a_state_whose_file_cannot_be_written_goes_on_in_memory() {
