@@ -15,9 +15,8 @@ use exit::Exit;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// The log levels without `MURMURATE_LOG`. In the first daemon of every fresh run Kademlia warns
-/// that it knows no peer, which is harmless.
-const LOG: &str = "warn,libp2p_kad=error";
+/// The log level without `MURMURATE_LOG`.
+const LOG: &str = "warn";
 
 fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {

@@ -27,7 +27,7 @@ const KNOWN: [(&str, usize); 25] = [
     ("node/src/local/swarm.rs: Swarm", 21),
     ("node/src/metrics/line.rs: Line", 18),
     ("node/src/net/config.rs: NetConfig", 19),
-    ("node/src/net/swarm.rs: Network", 24),
+    ("node/src/net/swarm.rs: Network", 23),
     ("node/src/report.rs: NodeReport", 26),
     ("node/src/store/checkpoint/manifest.rs: Manifest", 16),
     ("sim/src/fault/raw.rs: RawFault", 19),

@@ -1,6 +1,7 @@
 //! Members that take no part in rounds: one that observes, and one that relays.
 
 use crate::membership::{closed, invited, line, wait_for};
+use murmurate_node::progress::Line;
 use murmurate_tests::{Daemon, Settings, quiet_turn, turn};
 use serde_json::Value;
 
@@ -56,45 +57,48 @@ fn an_observer_follows_a_run_of_three() {
     assert_eq!(manifest["round"], ROUNDS);
 }
 
-/// A daemon that only relays holds no model. A member that knows only its address finds the others.
+/// A daemon that only relays holds no model. It meets a member of which the one that it joined tells it, and a
+/// newcomer that knows only the relay finds that member after the first one has left.
 #[test]
 fn a_relay_brings_members_together() {
     let turn = turn();
     let base = tempfile::tempdir().unwrap();
-    let [owner, relay, third] = ["owner", "relay", "third"].map(|name| base.path().join(name));
-    let mut first = Daemon::start(&turn, &closed(), &owner, &[]);
+    let dirs = ["owner", "relay", "third", "fourth"].map(|name| base.path().join(name));
+    let mut first = Daemon::start(&turn, &closed(), &dirs[0], &[]);
     first.listening();
     wait_for("the addresses are noted", || {
-        owner.join("addresses").exists()
+        dirs[0].join("addresses").exists()
     });
-    let invite = line(&["invite", "--role", "relay"], &owner);
-    let mut second = invited(&turn, 1, &relay, &invite);
-    second.notes("this daemon relays");
-    let address = second.wait_for("listening", |line| match line {
-        murmurate_node::progress::Line::Listening { addresses, .. } => {
+    let invite = line(&["invite", "--role", "relay"], &dirs[0]);
+    let mut relay = invited(&turn, 1, &dirs[1], &invite);
+    relay.notes("this daemon relays");
+    let address = relay.wait_for("listening", |line| match line {
+        Line::Listening { addresses, .. } => {
             addresses.iter().find(|a| a.contains("quic-v1")).cloned()
         }
         _ => None,
     });
-    let invite = line(&["invite", "--address", &address], &owner);
-    let mut new = invited(&turn, 2, &third, &invite);
-    new.listening();
-    // Both train in one group, so the newcomer takes over the round of the first.
-    let at = first.reaches(0).round;
-    let progress = new.wait_for("a round with the other", |line| match line {
-        murmurate_node::progress::Line::Progress(progress)
-            if progress.round > at && progress.peers == 1 =>
-        {
-            Some(progress.clone())
-        }
-        _ => None,
-    });
-    assert!(progress.inner_steps > 0 || progress.round > at);
-    let report = second.interrupt();
+    let invite = line(&["invite"], &dirs[0]);
+    let mut third = invited(&turn, 2, &dirs[2], &invite);
+    trains_with_one(&mut third);
+    relay.notes("linked with 2 daemons");
+    first.interrupt().polite();
+    let invite = line(&["invite", "--address", &address], &dirs[0]);
+    let mut fourth = invited(&turn, 3, &dirs[3], &invite);
+    trains_with_one(&mut fourth);
+    let report = relay.interrupt();
     let report = report.polite();
     assert_eq!((report.rounds, report.digest.as_ref()), (0, None));
     assert!(report.bytes_sent.wire > 0);
-    assert!(!relay.join("checkpoint.json").exists());
-    new.interrupt().polite();
-    first.interrupt().polite();
+    assert!(!dirs[1].join("checkpoint.json").exists());
+    fourth.interrupt().polite();
+    third.interrupt().polite();
+}
+
+/// A newcomer takes over the round of the other, and ends one with it.
+fn trains_with_one(daemon: &mut Daemon) {
+    daemon.wait_for("a round with the other", |line| match line {
+        Line::Progress(progress) => (progress.round > 0 && progress.peers == 1).then_some(()),
+        _ => None,
+    });
 }

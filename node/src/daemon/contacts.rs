@@ -10,7 +10,7 @@ use crate::store::KnownPeers;
 use blake3::Hash;
 use libp2p::Multiaddr;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, ROLL_PEERS_MAX};
-use murmurate_protocol::wire::{PeerRecord, RecordFields};
+use murmurate_protocol::wire::{MembershipMessage, PeerRecord, RecordFields};
 use murmurate_protocol::{PeerId, RunId, Site, SiteFinder, SortedMap, SortedSet, Time, View};
 use murmurate_trust::Role;
 use std::collections::VecDeque;
@@ -30,6 +30,8 @@ pub(super) struct Contacts {
     pub(super) rolls: RecordChecks,
     /// Linked peers that take no part in rounds, by their certificates.
     pub(super) bystanders: SortedMap<PeerId, Role>,
+    /// Linked daemons that only relay, and how new the records are that they were told of.
+    pub(super) relays: SortedMap<PeerId, SortedMap<PeerId, u64>>,
     pub(super) site: SiteFinder,
 }
 
@@ -54,6 +56,7 @@ impl Contacts {
             records: RecordChecks::default(),
             rolls: RecordChecks::of_rolls(),
             bystanders: SortedMap::new(),
+            relays: SortedMap::new(),
         }
     }
 
@@ -61,6 +64,26 @@ impl Contacts {
     pub(super) fn look(&mut self, net: &Net, view: &View, addresses: &[String]) {
         self.acquaintances.look(net, view);
         self.roll.look(net, addresses);
+        self.tell_relays(net, view);
+    }
+
+    /// Tells the relays what peers tell each other anyway. A relay has no peer, and who knows only a relay finds the
+    /// others by what it was told.
+    fn tell_relays(&mut self, net: &Net, view: &View) {
+        for (relay, told) in &mut self.relays {
+            told.retain(|peer, _| view.get(*peer).is_some());
+            let others = view.iter().filter_map(|(_, remote)| remote.record());
+            for record in view.mine().into_iter().chain(others) {
+                let news = told
+                    .get(&record.peer)
+                    .is_none_or(|newest| record.sequence > *newest);
+                let message = MembershipMessage::Records(vec![record.clone()]).into();
+                // What does not fit into the queue now is said at the next look.
+                if news && net.say(*relay, &message).is_ok() {
+                    told.insert(record.peer, record.sequence);
+                }
+            }
+        }
     }
 
     /// Writes what has changed since. May wait for the disk.

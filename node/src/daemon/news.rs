@@ -5,8 +5,11 @@ use crate::api::Clock;
 use crate::bulk::{BulkEvent, BulkFault};
 use crate::net::{self, GateError, ListenFailure, NetEvent};
 use libp2p::Multiaddr;
+use murmurate_protocol::limits::ACTIVE_LINKS_MAX;
 use murmurate_protocol::wire::{MembershipMessage, Message, PeerRecord, WireError, decode_within};
-use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, Site, SliceId};
+use murmurate_protocol::{
+    FetchId, Input, Part, PeerId, Phase, PushOutcome, Site, SliceId, SortedMap,
+};
 use murmurate_trust::{Overused, Refusal, Role};
 use std::time::{Duration, Instant};
 
@@ -17,9 +20,8 @@ impl Driver {
         if let NetEvent::LinkDown(peer) = &event {
             self.contacts.bystanders.remove(peer);
         }
-        // A peer that only relays is a link of the network, and no peer of this one.
         if role == Some(Role::Relay) {
-            return;
+            return self.on_relay(event);
         }
         match event {
             NetEvent::Bystander { peer, role } => {
@@ -79,6 +81,42 @@ impl Driver {
                 reason,
                 retry_in,
             } => self.bootstrap_failed(&address.to_string(), &reason, retry_in),
+        }
+    }
+
+    /// A daemon that only relays is a link of the network, and no peer of this one.
+    fn on_relay(&mut self, event: NetEvent) {
+        match event {
+            NetEvent::LinkUp(relay) => {
+                self.contacts.relays.insert(relay, SortedMap::new());
+            }
+            NetEvent::LinkDown(relay) => {
+                self.contacts.relays.remove(&relay);
+                self.contacts.records.forget(relay);
+            }
+            NetEvent::Frame { from, bytes } => {
+                let message = decode_within(&bytes, self.net.wire());
+                if let Ok(Message::Membership(MembershipMessage::Records(records))) = message {
+                    self.meet(from, records);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Dials those of whom a relay tells, while this daemon has few links: each of them tells of all others.
+    fn meet(&mut self, relay: PeerId, records: Vec<PeerRecord>) {
+        let checks = &mut self.contacts.records;
+        let checked = checks.check(relay, self.clock.now(), records, net::verify);
+        let (view, run) = (self.peer.view(), self.peer.plan().run);
+        let room = ACTIVE_LINKS_MAX.saturating_sub(view.greeted().count());
+        let strange = |peer| view.get(peer).is_none_or(|r| !r.linked && !r.banned);
+        let met = checked.good.into_iter().filter(|record| record.run == run);
+        for record in met.filter(|record| strange(record.peer)).take(room) {
+            let peer = record.peer;
+            if let Err(busy) = self.net.dial_in_turn(record) {
+                tracing::debug!(%peer, %busy, "a peer that a relay knows was not dialled");
+            }
         }
     }
 

@@ -3,11 +3,13 @@
 //! no HTTP server.
 
 use super::DaemonError;
+use super::clock::SteadyClock;
 use super::contacts::{Acquaintances, Contacts};
 use super::ending::{Ending, SHUTDOWN_WAIT};
 use super::news::{listen_failed, no_longer_a_member};
 use super::setup::network_config;
 use super::start::ending;
+use crate::api::Clock;
 use crate::bulk::{BulkLimits, NoStore};
 use crate::config::Config;
 use crate::membership::Entered;
@@ -15,7 +17,11 @@ use crate::net::{self, Net, NetEvent};
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::store::Store;
-use murmurate_protocol::View;
+use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, VIEW_PEERS_MAX};
+use murmurate_protocol::wire::{MembershipMessage, Message, PeerRecord, decode_within};
+use murmurate_protocol::{PeerId, RunId, SortedMap, View};
+use std::fmt;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -29,6 +35,12 @@ struct Relay {
     contacts: Contacts,
     ending: Ending,
     addresses: Vec<String>,
+    run: RunId,
+    clock: SteadyClock,
+    /// Linked peers, with what each says of itself.
+    linked: SortedMap<PeerId, Option<PeerRecord>>,
+    /// How many are linked, as the operator was told.
+    told: usize,
 }
 
 /// Relays until the operator ends it. Returns a report without rounds.
@@ -52,6 +64,10 @@ pub(super) async fn serve(
         contacts: Contacts::new(config, entered.membership, known),
         ending: ending(config),
         addresses: Vec::new(),
+        run: config.run.id,
+        clock: SteadyClock::new(),
+        linked: SortedMap::new(),
+        told: 0,
     };
     let what = "this daemon relays for the others and trains nothing".to_owned();
     for note in [entered.note, warning, Some(what)].iter().flatten() {
@@ -63,17 +79,26 @@ pub(super) async fn serve(
         tokio::select! {
             Some(()) = interrupts.recv() => break,
             event = events.recv() => match event {
-                Some(event) => relay.on_net(event),
+                Some(event) => relay.on_net(&net, event),
                 None => relay.ending.fail(DaemonError::NetworkEnded),
             },
-            _ = tick.tick() => relay.contacts.look(&net, &no_one, &relay.addresses),
+            _ = tick.tick() => relay.look(&net, &no_one),
         }
     }
     relay.finish(net, &no_one).await
 }
 
 impl Relay {
-    fn on_net(&mut self, event: NetEvent) {
+    fn look(&mut self, net: &Net, no_one: &View) {
+        self.contacts.look(net, no_one, &self.addresses);
+        let linked = self.linked.len();
+        if std::mem::replace(&mut self.told, linked) != linked {
+            let others = if linked == 1 { "daemon" } else { "daemons" };
+            self.printer.note(&format!("linked with {linked} {others}"));
+        }
+    }
+
+    fn on_net(&mut self, net: &Net, event: NetEvent) {
         match event {
             NetEvent::Listening(address) => {
                 self.contacts.acquaintances.listening(&address);
@@ -88,7 +113,20 @@ impl Relay {
             }
             NetEvent::ListenFailed(failure) => self.printer.note(&listen_failed(&failure)),
             NetEvent::Notice(text) => self.printer.note(&text),
-            NetEvent::LinkUp(_) => self.ending.met_anyone = true,
+            NetEvent::LinkUp(peer) => {
+                self.ending.met_anyone = true;
+                self.linked.insert(peer, None);
+            }
+            NetEvent::LinkDown(peer) => {
+                self.linked.remove(&peer);
+                self.contacts.rolls.forget(peer);
+            }
+            NetEvent::Frame { from, bytes } => {
+                let message = decode_within(&bytes, net.wire());
+                if let Ok(Message::Membership(MembershipMessage::Records(records))) = message {
+                    self.on_records(net, from, records);
+                }
+            }
             NetEvent::Register => self.contacts.roll.changed(),
             NetEvent::Overused(overused)
                 if self.ending.told.tell(overused.invite, Instant::now()) =>
@@ -115,9 +153,47 @@ impl Relay {
                 let text = format!("no answer from {address} ({reason})");
                 self.printer.note(&text);
             }
-            // Messages and slices of members are for peers that take part.
+            // Slices of members are for peers that take part.
             _ => {}
         }
+    }
+
+    /// A peer says where it is, and where those are that it knows: this daemon keeps links to all.
+    fn on_records(&mut self, net: &Net, from: PeerId, records: Vec<PeerRecord>) {
+        let now = self.clock.now();
+        // It may know as many as a roll has.
+        let checked = self.contacts.rolls.check(from, now, records, net::verify);
+        if checked.forged || checked.floods {
+            self.printer
+                .note(&format!("daemon {from} sent records that are not signed, or far too many; the link to it is closed"));
+            tell(net.disconnect(from));
+        }
+        for record in checked.good {
+            if record.run != self.run || record.expires <= now {
+                continue;
+            }
+            if record.peer == from {
+                self.introduce(net, record);
+            } else if !self.linked.contains_key(&record.peer) && self.linked.len() < VIEW_PEERS_MAX
+            {
+                tell(net.dial(record));
+            }
+        }
+    }
+
+    /// Tells a peer of some that are linked, and those of it. They tell each other of the rest.
+    fn introduce(&mut self, net: &Net, record: PeerRecord) {
+        let peer = record.peer;
+        let after = self.linked.range((Excluded(peer), Unbounded));
+        let others = after.chain(self.linked.range(..peer));
+        let others = others.filter_map(|(other, said)| Some((*other, said.as_ref()?)));
+        for (other, said) in others.take(ACTIVE_LINKS_MAX) {
+            for (to, of) in [(peer, said), (other, &record)] {
+                let message = MembershipMessage::Records(vec![of.clone()]);
+                tell(net.say(to, &message.into()));
+            }
+        }
+        self.linked.insert(peer, Some(record));
     }
 
     async fn finish(self, net: Net, no_one: &View) -> Result<NodeReport, DaemonError> {
@@ -135,5 +211,12 @@ impl Relay {
         report.bytes_received.wire = counters.wire_in;
         self.printer.report(&report);
         Ok(report)
+    }
+}
+
+/// The network is full of commands or frames. What was not done is done when the peer renews its record.
+fn tell(done: Result<(), impl fmt::Display>) {
+    if let Err(busy) = done {
+        tracing::debug!(%busy, "a record was not used");
     }
 }

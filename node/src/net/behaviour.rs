@@ -15,12 +15,10 @@ use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::Boxed;
 use libp2p::core::upgrade::Version;
 use libp2p::identity::PeerId;
-use libp2p::kad::store::{MemoryStore, MemoryStoreConfig};
 use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::swarm::{NetworkBehaviour, Swarm};
-use libp2p::{StreamProtocol, identify, kad, mdns, noise, ping, relay, swarm, tcp, yamux};
+use libp2p::{identify, mdns, noise, ping, relay, swarm, tcp, yamux};
 use murmurate_net::quic;
-use murmurate_protocol::RunId;
 use murmurate_protocol::limits::VIEW_PEERS_MAX;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,15 +47,8 @@ pub(super) struct Behaviour {
 #[derive(NetworkBehaviour)]
 pub(super) struct MembersOnly {
     identify: identify::Behaviour,
-    /// Finds peers of the same run.
-    pub(super) kad: kad::Behaviour<MemoryStore>,
     /// Relays, hole punching, and tests of whether others can dial this daemon.
     pub(super) nat: Behaviours,
-}
-
-pub(super) fn kad_protocol(run: &RunId) -> StreamProtocol {
-    StreamProtocol::try_from_owned(format!("/murmurate/{}/kad/1", run.to_hex()))
-        .expect("the name starts with a slash")
 }
 
 /// Builds the swarm. Must be called inside a tokio runtime.
@@ -143,7 +134,6 @@ fn behaviour(
     };
     let members_only = MembersOnly {
         identify: identify::Behaviour::new(identify),
-        kad: kademlia(config, me),
         nat,
     };
     Ok(Behaviour {
@@ -153,22 +143,4 @@ fn behaviour(
         mdns: mdns.into(),
         gated: Gated::new(members_only, members.clone()),
     })
-}
-
-/// Kademlia serves only as a directory of peers. This peer stores no records for others. Members learn of one another
-/// from records too, but a daemon that only relays passes on none: who knows it alone finds the others by this.
-fn kademlia(config: &NetConfig, me: PeerId) -> kad::Behaviour<MemoryStore> {
-    let store = MemoryStoreConfig {
-        max_records: 0,
-        max_provided_keys: 0,
-        ..MemoryStoreConfig::default()
-    };
-    let mut kad_config = kad::Config::new(kad_protocol(&config.run));
-    kad_config.set_record_filtering(kad::StoreInserts::FilterBoth);
-    kad_config.set_query_timeout(Duration::from_secs(20));
-    let store = MemoryStore::with_config(me, store);
-    let mut kad = kad::Behaviour::with_config(me, store, kad_config);
-    // Otherwise the peer does not answer before its address has been confirmed from outside.
-    kad.set_mode(Some(kad::Mode::Server));
-    kad
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 pub struct NetConfig {
     /// This peer's Ed25519 key.
     pub identity: Keypair,
-    /// The run's id, which is part of Kademlia's protocol name and of peer records.
+    /// The run's id, which is part of peer records.
     pub run: RunId,
     /// This daemon's membership: only members are linked.
     pub membership: Arc<Membership>,

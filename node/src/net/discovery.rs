@@ -2,7 +2,7 @@
 //! to tell other peers: the listening addresses, or those that the configuration announces.
 
 use super::NetEvent;
-use super::behaviour::{HANDSHAKES_MAX, kad_protocol};
+use super::behaviour::HANDSHAKES_MAX;
 use super::bootstrap::{name_of, resolve};
 use super::nat::relay_of;
 use super::record::{self, address_with_peer, from_libp2p, is_quic, is_relayed, to_libp2p};
@@ -12,9 +12,9 @@ use libp2p::multiaddr::Protocol;
 use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError};
-use libp2p::{Multiaddr, identify, identity, kad, mdns};
+use libp2p::{Multiaddr, identify, identity, mdns};
 use murmurate_protocol::Locality;
-use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, RECORD_ADDRESSES_MAX};
+use murmurate_protocol::limits::ACTIVE_LINKS_MAX;
 use murmurate_protocol::wire::PeerRecord;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -193,31 +193,6 @@ impl Network {
             return;
         };
         self.on_identified(peer_id, connection_id, &info);
-        if !info.protocols.contains(&kad_protocol(&self.run)) {
-            return;
-        }
-        for address in info.listen_addrs.into_iter().take(RECORD_ADDRESSES_MAX) {
-            self.swarm
-                .behaviour_mut()
-                .gated
-                .inner
-                .kad
-                .add_address(&peer_id, address);
-        }
-    }
-
-    /// Handles a peer that Kademlia found.
-    pub(super) fn on_kad(&mut self, event: kad::Event) {
-        match event {
-            kad::Event::RoutingUpdated {
-                peer, addresses, ..
-            } => {
-                self.found(peer, addresses.iter().cloned().collect());
-            }
-            kad::Event::RoutablePeer { peer, address }
-            | kad::Event::PendingRoutablePeer { peer, address } => self.found(peer, vec![address]),
-            _ => {}
-        }
     }
 
     /// Handles peers on the local network. Anyone there can announce peers that do not exist, and all are

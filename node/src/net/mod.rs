@@ -4,9 +4,8 @@
 //! know the [`Peer`](murmurate_protocol). [`start`] returns a handle for commands and a bounded
 //! queue of events. A connection becomes a link after both ends have passed the gate
 //! (`/murmurate/gate/2`). Links speak `/murmurate/control/1` (frames), `/murmurate/bulk/1` and
-//! `/murmurate/vitals/1` (what daemons say of themselves). Discovery
-//! uses identify, Kademlia (whose protocol name contains the run) and optionally mDNS. Peers behind
-//! routers are reached through relays and hole punching.
+//! `/murmurate/vitals/1` (what daemons say of themselves). Daemons find others by the records that links
+//! exchange, and optionally by mDNS. Peers behind routers are reached through relays and hole punching.
 
 mod behaviour;
 mod bootstrap;

@@ -21,7 +21,7 @@ use futures::StreamExt;
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
 use libp2p::{Multiaddr, identity};
 use murmurate_protocol::limits::OUTPUTS_MAX;
-use murmurate_protocol::{PeerId, RunId, SortedMap, SortedSet};
+use murmurate_protocol::{PeerId, SortedMap, SortedSet};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -60,7 +60,6 @@ pub(super) struct Network {
     pub(super) gate: Gate,
     pub(super) bootstrap: Bootstrap,
     pub(super) me: identity::PeerId,
-    pub(super) run: RunId,
     /// Addresses to try if a dial fails.
     pub(super) fallbacks: SortedMap<ConnectionId, (identity::PeerId, VecDeque<Vec<Multiaddr>>)>,
     /// Peers that discovery does not dial, and until when.
@@ -133,7 +132,6 @@ impl Network {
             gate: Gate::new(Arc::clone(&config.membership), config.wire, unproven),
             bootstrap: Bootstrap::new(config.join, Instant::now()),
             me,
-            run: config.run,
             fallbacks: SortedMap::new(),
             avoided: SortedMap::new(),
             blocked: SortedSet::new(),
@@ -289,7 +287,6 @@ impl Network {
             BehaviourEvent::Ping(ping) => self.on_ping(&ping),
             BehaviourEvent::Mdns(event) => self.on_mdns(event),
             BehaviourEvent::Gated(MembersOnlyEvent::Identify(event)) => self.on_identify(event),
-            BehaviourEvent::Gated(MembersOnlyEvent::Kad(event)) => self.on_kad(event),
             BehaviourEvent::Gated(MembersOnlyEvent::Nat(event)) => self.on_nat(event),
         }
     }

@@ -147,9 +147,7 @@ fn a_state_of_an_earlier_round_that_is_fetched_on_purpose_stays() {
     let (id, manifest, bytes) = state(4);
     states.begin(&id, &manifest);
     for index in 0..bytes.len().div_ceil(STATE_CHUNK_BYTES) as u32 {
-        states
-            .put_chunk(&id, index, &chunk(&bytes, index))
-            .unwrap();
+        states.put_chunk(&id, index, &chunk(&bytes, index)).unwrap();
         states.begun(Round(5));
     }
     assert!(states.take(&id).is_some());

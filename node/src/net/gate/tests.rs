@@ -330,15 +330,13 @@ fn stock_transport(keys: &Keypair) -> Boxed<(libp2p::PeerId, StreamMuxerBox)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stranger_learns_no_address_and_no_protocol_of_members() {
     use libp2p::swarm::NetworkBehaviour;
-    use libp2p::{SwarmBuilder, identify, kad, ping};
+    use libp2p::{SwarmBuilder, identify, ping};
     #[derive(NetworkBehaviour)]
     struct Stock {
         identify: identify::Behaviour,
         ping: ping::Behaviour,
-        kad: kad::Behaviour<kad::store::MemoryStore>,
     }
     let a = owner(&birds(), QUIC).await;
-    let run = crate::net::behaviour::kad_protocol(&birds().run().id);
     let mut swarm = SwarmBuilder::with_new_identity()
         .with_tokio()
         .with_other_transport(stock_transport)
@@ -349,12 +347,6 @@ async fn a_stranger_learns_no_address_and_no_protocol_of_members() {
                 keys.public(),
             )),
             ping: ping::Behaviour::default(),
-            // Even a stranger that has learned the run's id elsewhere gets no peers from it.
-            kad: kad::Behaviour::with_config(
-                keys.public().to_peer_id(),
-                kad::store::MemoryStore::new(keys.public().to_peer_id()),
-                kad::Config::new(run.clone()),
-            ),
         })
         .unwrap()
         .build();
@@ -373,11 +365,6 @@ async fn a_stranger_learns_no_address_and_no_protocol_of_members() {
                     silent = true;
                 }
                 SwarmEvent::Behaviour(StockEvent::Ping(event)) => pinged |= event.result.is_ok(),
-                SwarmEvent::Behaviour(StockEvent::Kad(kad::Event::RoutingUpdated {
-                    peer, ..
-                })) => {
-                    panic!("it is a node of the directory: {peer}")
-                }
                 _ => {}
             }
         }
