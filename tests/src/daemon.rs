@@ -5,13 +5,16 @@ use murmurate_node::progress::{Line, Progress};
 use murmurate_node::report::NodeReport;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// Default limit of a wait, which suffices on a busy machine.
 const USUAL_WAIT: Duration = Duration::from_secs(60);
+
+/// Events that are printed of each daemon of a test that fails.
+const EVENTS_SHOWN: usize = 40;
 
 /// Output of a child process.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub struct Daemon {
     report: Option<NodeReport>,
     notes: Vec<String>,
     errors: Vec<String>,
+    /// Its directory, if it was started with one.
+    dir: Option<PathBuf>,
 }
 
 /// A daemon that has ended.
@@ -85,7 +90,9 @@ impl Daemon {
             command.args(["--join", address]);
         }
         command.args(flags);
-        Self::spawn(turn, command)
+        let mut daemon = Self::spawn(turn, command);
+        daemon.dir = Some(dir.to_owned());
+        daemon
     }
 
     /// Starts a program that prints a daemon's JSON lines. Adds `--log json`.
@@ -109,6 +116,7 @@ impl Daemon {
             report: None,
             notes: Vec::new(),
             errors: Vec::new(),
+            dir: None,
         }
     }
 
@@ -221,6 +229,12 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
+        if let Some(dir) = self.dir.take().filter(|_| std::thread::panicking()) {
+            let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap_or_default();
+            let last: Vec<&str> = events.lines().rev().take(EVENTS_SHOWN).collect();
+            println!("the last events in {}, newest first:", dir.display());
+            println!("{}", last.join("\n"));
+        }
         // It may have ended already. SIGKILL also ends a stopped process.
         let _ = self.child.kill();
         let _ = self.child.wait();
