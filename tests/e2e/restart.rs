@@ -152,7 +152,12 @@ fn a_killed_swarm_that_survives_a_liar_goes_on_from_what_its_members_confirm() {
 /// Two that may begin, but are too few for a result as long as the other two count.
 fn two_of_four_say_whom_they_lack(turn: &Turn, dir: &Path) {
     let start = |index: usize| {
-        let settings = settings("guarded", index, 2);
+        // How long they wait for all four.
+        let start_wait_s = 3.0;
+        let settings = Settings {
+            start_wait_s,
+            ..settings("guarded", index, 2)
+        };
         Daemon::start(turn, &settings, &home(dir, index), &[])
     };
     let mut daemons = [0, 2].map(start);

@@ -347,7 +347,13 @@ fn silent(facts: &Facts<'_>) -> Option<Trouble> {
     let silent = peers.filter(|(_, known)| known.suspected && known.is_linked());
     let silent: Vec<String> = silent.map(|(peer, _)| peer.clone()).collect();
     let name = short(silent.first().filter(|_| !is_over(facts))?);
-    let text = format!("Rounds go on without {}.", named(facts, &silent));
+    let count = Count::of(facts);
+    let too_few = facts.about.agrees && count.here.saturating_sub(silent.len()) < count.needed;
+    let (go_on, named) = (
+        if too_few { "have no result" } else { "go on" },
+        named(facts, &silent),
+    );
+    let text = format!("Rounds {go_on} without {named}.");
     let action = format!(
         "Look at the machine of daemon {name}: it is linked, but silent (stopped, swapping or overloaded?)."
     );

@@ -324,6 +324,7 @@ const OF_OTHERS: &[Situation] = &[
     (From::Round9, &[Paused, Down(BOB)], "paused", &[Kind::PeersLost], "paused by the owner", true),
     (From::Round9, &[Down(BOB), In(9, Phase::Finished)], "finished", &[Kind::PeersLost], GOES_ON, true),
     (From::Round9, &[Silent(BOB)], "training", &[Kind::PeersSilent], "missed its last deadline", true),
+    (From::Round9, &[Silent(BOB), Silent(CAROL)], "training", &[Kind::PeersSilent], "Rounds have no result without daemon", true),
     (From::Round9, &[Silent(BOB), Rounds(10, ALL)], "training", &[], "", false),
     (From::Round9, &[IdleUntil(20)], "training", &[Kind::PeersIdle], "contributed nothing for long", true),
     (From::Round9, &[IdleUntil(20), In(20, Phase::Train)], "training", &[], TRAINS, false),
