@@ -81,7 +81,7 @@ fn a_relay_brings_members_together() {
     let invite = line(&["invite"], &dirs[0]);
     let mut third = invited(&turn, 2, &dirs[2], &invite);
     trains_with_one(&mut third);
-    relay.notes("linked with 2 daemons");
+    relay.notes("daemons linked: 2");
     first.interrupt().polite();
     let invite = line(&["invite", "--address", &address], &dirs[0]);
     let mut fourth = invited(&turn, 3, &dirs[3], &invite);

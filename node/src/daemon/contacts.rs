@@ -28,10 +28,9 @@ pub(super) struct Contacts {
     pub(super) records: RecordChecks,
     /// The same for messages about the places of a grid.
     pub(super) rolls: RecordChecks,
-    /// Linked peers that take no part in rounds, by their certificates.
-    pub(super) bystanders: SortedMap<PeerId, Role>,
-    /// Linked daemons that only relay, and how new the records are that they were told of.
-    pub(super) relays: SortedMap<PeerId, SortedMap<PeerId, u64>>,
+    /// Linked peers that take no part in rounds, by their certificates, and how new the records are that
+    /// those that relay have from here.
+    pub(super) bystanders: SortedMap<PeerId, (Role, SortedMap<PeerId, u64>)>,
     pub(super) site: SiteFinder,
 }
 
@@ -54,9 +53,8 @@ impl Contacts {
             acquaintances,
             roll: Roll::new(dir, membership),
             records: RecordChecks::default(),
-            rolls: RecordChecks::of_rolls(),
+            rolls: RecordChecks::up_to(ROLL_PEERS_MAX as f64, ROLL_PEERS_MAX),
             bystanders: SortedMap::new(),
-            relays: SortedMap::new(),
         }
     }
 
@@ -67,20 +65,21 @@ impl Contacts {
         self.tell_relays(net, view);
     }
 
-    /// Tells the relays what peers tell each other anyway. A relay has no peer, and who knows only a relay finds the
-    /// others by what it was told.
+    /// Sends the records that peers send each other to daemons that only relay: they have no peer, and newcomers that
+    /// know one of them find the others by these.
     fn tell_relays(&mut self, net: &Net, view: &View) {
-        for (relay, told) in &mut self.relays {
-            told.retain(|peer, _| view.get(*peer).is_some());
+        let relays = self.bystanders.iter_mut();
+        for (relay, (_, had)) in relays.filter(|(_, (role, _))| *role == Role::Relay) {
+            had.retain(|peer, _| view.get(*peer).is_some());
             let others = view.iter().filter_map(|(_, remote)| remote.record());
             for record in view.mine().into_iter().chain(others) {
-                let news = told
-                    .get(&record.peer)
-                    .is_none_or(|newest| record.sequence > *newest);
-                let message = MembershipMessage::Records(vec![record.clone()]).into();
-                // What does not fit into the queue now is said at the next look.
-                if news && net.say(*relay, &message).is_ok() {
-                    told.insert(record.peer, record.sequence);
+                if had.get(&record.peer) >= Some(&record.sequence) {
+                    continue;
+                }
+                let message = MembershipMessage::Records(vec![record.clone()]);
+                // A full queue takes it at the next look.
+                if net.say(*relay, &message.into()).is_ok() {
+                    had.insert(record.peer, record.sequence);
                 }
             }
         }
@@ -294,11 +293,6 @@ impl RecordChecks {
             good: SortedSet::new(),
             oldest: VecDeque::new(),
         }
-    }
-
-    /// For messages about a roll, which may name every peer of it.
-    const fn of_rolls() -> Self {
-        Self::up_to(ROLL_PEERS_MAX as f64, ROLL_PEERS_MAX)
     }
 
     /// Checks the records of one message. New ones over the sender's budget are dropped unread.

@@ -16,16 +16,19 @@ use std::time::{Duration, Instant};
 impl Driver {
     pub(super) fn on_net(&mut self, event: NetEvent) {
         let role = event.link();
-        let role = role.and_then(|peer| self.contacts.bystanders.get(&peer).copied());
-        if let NetEvent::LinkDown(peer) = &event {
-            self.contacts.bystanders.remove(peer);
+        let role = role.and_then(|peer| Some(self.contacts.bystanders.get(&peer)?.0));
+        if let NetEvent::LinkDown(peer) = &event
+            && self.contacts.bystanders.remove(peer).is_some()
+        {
+            self.contacts.records.forget(*peer);
         }
         if role == Some(Role::Relay) {
-            return self.on_relay(event);
+            return self.on_relay(&event);
         }
         match event {
             NetEvent::Bystander { peer, role } => {
-                self.contacts.bystanders.insert(peer, role);
+                let bystander = (role, SortedMap::new());
+                self.contacts.bystanders.insert(peer, bystander);
             }
             NetEvent::Listening(address) => {
                 self.contacts.acquaintances.listening(&address);
@@ -59,7 +62,10 @@ impl Driver {
             }
             NetEvent::Bulk(event) => self.on_bulk(event),
             NetEvent::Record(record) => {
-                self.note_own_record(&record);
+                // Its public address may have become known.
+                if let Some(network) = net::public_network(&record) {
+                    self.contacts.site.owns(Site::measured(&network));
+                }
                 self.feed(Input::Record(record));
             }
             NetEvent::Register => {
@@ -84,39 +90,24 @@ impl Driver {
         }
     }
 
-    /// A daemon that only relays is a link of the network, and no peer of this one.
-    fn on_relay(&mut self, event: NetEvent) {
-        match event {
-            NetEvent::LinkUp(relay) => {
-                self.contacts.relays.insert(relay, SortedMap::new());
-            }
-            NetEvent::LinkDown(relay) => {
-                self.contacts.relays.remove(&relay);
-                self.contacts.records.forget(relay);
-            }
-            NetEvent::Frame { from, bytes } => {
-                let message = decode_within(&bytes, self.net.wire());
-                if let Ok(Message::Membership(MembershipMessage::Records(records))) = message {
-                    self.meet(from, records);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Dials those of whom a relay tells, while this daemon has few links: each of them tells of all others.
-    fn meet(&mut self, relay: PeerId, records: Vec<PeerRecord>) {
+    /// A daemon that only relays is a link of the network, and no peer of this one. It sends records, which are dialled
+    /// while this daemon has few links: each peer knows of all others.
+    fn on_relay(&mut self, event: &NetEvent) {
+        let NetEvent::Frame { from, bytes } = event else {
+            return;
+        };
+        let message = decode_within(bytes, self.net.wire());
+        let Ok(Message::Membership(MembershipMessage::Records(records))) = message else {
+            return;
+        };
         let checks = &mut self.contacts.records;
-        let checked = checks.check(relay, self.clock.now(), records, net::verify);
+        let checked = checks.check(*from, self.clock.now(), records, net::verify);
         let (view, run) = (self.peer.view(), self.peer.plan().run);
         let room = ACTIVE_LINKS_MAX.saturating_sub(view.greeted().count());
         let strange = |peer| view.get(peer).is_none_or(|r| !r.linked && !r.banned);
-        let met = checked.good.into_iter().filter(|record| record.run == run);
-        for record in met.filter(|record| strange(record.peer)).take(room) {
-            let peer = record.peer;
-            if let Err(busy) = self.net.dial_in_turn(record) {
-                tracing::debug!(%peer, %busy, "a peer that a relay knows was not dialled");
-            }
+        let wanted = |record: &PeerRecord| record.run == run && strange(record.peer);
+        for record in checked.good.into_iter().filter(wanted).take(room) {
+            let _ = self.net.dial_in_turn(record);
         }
     }
 
@@ -327,7 +318,9 @@ impl Driver {
     fn strike_after(&mut self, part: Part, outcome: PushOutcome) {
         let served = outcome == PushOutcome::Delivered;
         let exchanging = self.peer.phase() == Phase::Exchange;
-        let serves = part.is_decided() || !exchanging || self.serves_by_pushing();
+        let exchange = self.peer.plan().exchange;
+        let pushes = exchange.facts().exchanges && !exchange.agrees();
+        let serves = part.is_decided() || !exchanging || pushes;
         if served
             && serves
             && let Some(fault) = self.on_request.faults.take_armed()
@@ -336,22 +329,10 @@ impl Driver {
         }
     }
 
-    fn serves_by_pushing(&self) -> bool {
-        let exchange = self.peer.plan().exchange;
-        exchange.facts().exchanges && !exchange.agrees()
-    }
-
     /// Size of a slice before the codec in bytes: 4 for each of its values.
     pub(super) fn payload_of(&self, slice: SliceId, of: u16) -> u64 {
         let fragment = self.peer.plan().fragment(slice.fragment);
         4 * fragment.map_or(0, |fragment| fragment.len) / u64::from(of.max(1))
-    }
-
-    /// Takes note of this daemon's own record: its public address may have become known.
-    fn note_own_record(&mut self, record: &PeerRecord) {
-        if let Some(network) = net::public_network(record) {
-            self.contacts.site.owns(Site::measured(&network));
-        }
     }
 
     /// Set while this daemon looks for its site, by its public address and by round trips to others.

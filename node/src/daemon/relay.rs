@@ -20,7 +20,6 @@ use crate::store::Store;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, VIEW_PEERS_MAX};
 use murmurate_protocol::wire::{MembershipMessage, Message, PeerRecord, decode_within};
 use murmurate_protocol::{PeerId, RunId, SortedMap, View};
-use std::fmt;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,8 +92,7 @@ impl Relay {
         self.contacts.look(net, no_one, &self.addresses);
         let linked = self.linked.len();
         if std::mem::replace(&mut self.told, linked) != linked {
-            let others = if linked == 1 { "daemon" } else { "daemons" };
-            self.printer.note(&format!("linked with {linked} {others}"));
+            self.printer.note(&format!("daemons linked: {linked}"));
         }
     }
 
@@ -158,15 +156,15 @@ impl Relay {
         }
     }
 
-    /// A peer says where it is, and where those are that it knows: this daemon keeps links to all.
+    /// A peer says where it is, and where those are that it knows: this daemon keeps links to all. Who is not told
+    /// or dialled now, because a queue is full, is so when the peer renews its record.
     fn on_records(&mut self, net: &Net, from: PeerId, records: Vec<PeerRecord>) {
         let now = self.clock.now();
         // It may know as many as a roll has.
         let checked = self.contacts.rolls.check(from, now, records, net::verify);
         if checked.forged || checked.floods {
-            self.printer
-                .note(&format!("daemon {from} sent records that are not signed, or far too many; the link to it is closed"));
-            tell(net.disconnect(from));
+            tracing::warn!(peer = %from, "disconnected: its records are not signed, or far too many");
+            let _ = net.disconnect(from);
         }
         for record in checked.good {
             if record.run != self.run || record.expires <= now {
@@ -176,7 +174,7 @@ impl Relay {
                 self.introduce(net, record);
             } else if !self.linked.contains_key(&record.peer) && self.linked.len() < VIEW_PEERS_MAX
             {
-                tell(net.dial(record));
+                let _ = net.dial(record);
             }
         }
     }
@@ -190,7 +188,7 @@ impl Relay {
         for (other, said) in others.take(ACTIVE_LINKS_MAX) {
             for (to, of) in [(peer, said), (other, &record)] {
                 let message = MembershipMessage::Records(vec![of.clone()]);
-                tell(net.say(to, &message.into()));
+                let _ = net.say(to, &message.into());
             }
         }
         self.linked.insert(peer, Some(record));
@@ -211,12 +209,5 @@ impl Relay {
         report.bytes_received.wire = counters.wire_in;
         self.printer.report(&report);
         Ok(report)
-    }
-}
-
-/// The network is full of commands or frames. What was not done is done when the peer renews its record.
-fn tell(done: Result<(), impl fmt::Display>) {
-    if let Err(busy) = done {
-        tracing::debug!(%busy, "a record was not used");
     }
 }

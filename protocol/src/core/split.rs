@@ -184,6 +184,11 @@ impl Split {
         merges.then(|| self.branch()).flatten()
     }
 
+    /// No peer is of another branch.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.mergeable().is_none()
+    }
+
     /// The branch of a peer whose side is merged with no other.
     pub(crate) fn unmerged_branch(&self) -> Option<Branch> {
         self.branch().filter(|_| self.unmerged)

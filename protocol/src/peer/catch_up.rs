@@ -688,10 +688,7 @@ impl Peer {
     /// Peers of another branch may have come: stops for a merge as soon as its work allows.
     pub(super) fn look_for_branches(&mut self) {
         // Every message looks, and the views of thousands are large.
-        if self.cx.view.split.mergeable().is_none() {
-            return;
-        }
-        let here = self.cx.view.apart().next().is_some();
+        let here = !self.cx.view.split.is_whole() && self.cx.view.apart().next().is_some();
         let round = self.cx.round;
         match self.cx.view.split.look(here, self.cx.now) {
             Look::Whole => return,

@@ -138,7 +138,7 @@ fn files_that_are_of_no_use_are_removed() {
     assert_eq!((states.transfer(), names(dir.path())), (None, 0));
 }
 
-/// After a restart of all, a daemon whose newest state nobody confirms goes back to an earlier one.
+/// After a restart of all, a daemon whose newest state no other confirms goes back to an earlier one.
 #[test]
 fn a_state_of_an_earlier_round_that_is_fetched_on_purpose_stays() {
     let dir = tempfile::tempdir().unwrap();
