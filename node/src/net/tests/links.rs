@@ -187,21 +187,6 @@ async fn a_shutdown_writes_what_was_queued() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_peer_that_joins_through_one_finds_the_others() {
-    let mut a = side().await;
-    let mut joining = config(&[QUIC]);
-    joining.join = vec![a.address.clone()];
-    let mut b = started(joining, TestStore::default()).await;
-    a.up(b.id).await;
-    b.up(a.id).await;
-    let mut joining = config(&[QUIC]);
-    joining.join = vec![a.address.clone()];
-    let mut c = started(joining, TestStore::default()).await;
-    c.up(b.id).await;
-    b.up(c.id).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreachable_bootstrap_is_reported_and_tried_again() {
     let mut joining = config(&[QUIC]);
     // The discard port, on which no process listens.
