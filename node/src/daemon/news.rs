@@ -61,13 +61,7 @@ impl Driver {
                 self.look_for_site();
             }
             NetEvent::Bulk(event) => self.on_bulk(event),
-            NetEvent::Record(record) => {
-                // Its public address may have become known.
-                if let Some(network) = net::public_network(&record) {
-                    self.contacts.site.owns(Site::measured(&network));
-                }
-                self.feed(Input::Record(record));
-            }
+            NetEvent::Record(record) => self.own_record(record),
             NetEvent::Register => {
                 self.contacts.roll.changed();
                 self.forget_dismissed();
@@ -109,6 +103,14 @@ impl Driver {
         for record in checked.good.into_iter().filter(wanted).take(room) {
             let _ = self.net.dial_in_turn(record);
         }
+    }
+
+    fn own_record(&mut self, record: PeerRecord) {
+        // The public address of this daemon may have become known.
+        if let Some(network) = net::public_network(&record) {
+            self.contacts.site.owns(Site::measured(&network));
+        }
+        self.feed(Input::Record(record));
     }
 
     fn link_down(&mut self, peer: PeerId) {

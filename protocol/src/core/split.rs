@@ -184,7 +184,7 @@ impl Split {
         merges.then(|| self.branch()).flatten()
     }
 
-    /// No peer is of another branch.
+    /// There is no branch of another peer to merge with this one's.
     pub(crate) fn is_whole(&self) -> bool {
         self.mergeable().is_none()
     }

@@ -349,11 +349,8 @@ fn silent(facts: &Facts<'_>) -> Option<Trouble> {
     let name = short(silent.first().filter(|_| !is_over(facts))?);
     let count = Count::of(facts);
     let too_few = facts.about.agrees && count.here.saturating_sub(silent.len()) < count.needed;
-    let (go_on, named) = (
-        if too_few { "have no result" } else { "go on" },
-        named(facts, &silent),
-    );
-    let text = format!("Rounds {go_on} without {named}.");
+    let go_on = if too_few { "have no result" } else { "go on" };
+    let text = format!("Rounds {go_on} without {}.", named(facts, &silent));
     let action = format!(
         "Look at the machine of daemon {name}: it is linked, but silent (stopped, swapping or overloaded?)."
     );
