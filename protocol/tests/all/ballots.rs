@@ -2,7 +2,7 @@
 
 use crate::common::one::{One, honest};
 use crate::common::{config, peer, plan, slice};
-use murmurate_protocol::limits::BALLOTS_SIGNED_MAX;
+use murmurate_protocol::limits::{BALLOTS_SIGNED_MAX, BALLOTS_SIGNED_MIN};
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Proposal, Scoped,
     Seat, SignedMessage,
@@ -37,14 +37,19 @@ fn of_four(me: u8) -> One {
     one
 }
 
-/// The peer and three others are ready, one of them proposes, and the peer joins the group. Gives the term in which
-/// the peer proposes instead, if it is its turn before that.
-fn join(one: &mut One, others: [u8; 3]) -> Result<GroupTag, u8> {
-    let own = forming(one).into_iter().rev().find_map(|said| match said {
+/// With what the peer is ready.
+fn ready_with(one: &One) -> (Digest, Seat) {
+    let said = forming(one).into_iter().rev().find_map(|said| match said {
         FormingMessage::SignedReady { anchor, seat, .. } => Some((anchor, seat)),
         _ => None,
     });
-    let (anchor, own) = own.expect("it says that it is ready");
+    said.expect("it says that it is ready")
+}
+
+/// The peer and three others are ready, one of them proposes, and the peer joins the group. Gives the term in which
+/// the peer proposes instead, if it is its turn before that.
+fn join(one: &mut One, others: [u8; 3]) -> Result<GroupTag, u8> {
+    let (anchor, own) = ready_with(one);
     one.outputs.clear();
     let (round, proposes) = (Round(0), true);
     let of = |id: u8| Seat {
@@ -215,6 +220,58 @@ fn a_member_that_asks_for_a_ballot_is_not_waited_for_in_ballot_zero() {
         one.hear(peer(3), scoped(group, ask.clone()));
         assert!(signed(&one).iter().any(locks), "no time has passed");
     }
+}
+
+/// The peer waits in vain for its group, and another member with it, until it is ready for another one; where there is
+/// a `rival`, the fourth member declines and is ready for the round again. Gives the last ballot.
+fn ballots_in_vain(rival: bool) -> Option<u8> {
+    let (mut one, group) = in_a_group();
+    let (anchor, own) = ready_with(&of_four(0));
+    let (round, ready, proposes) = (Round(0), true, true);
+    for _ in 0..4 * u16::from(BALLOTS_SIGNED_MAX) {
+        let asked = ballots(&one).last().copied();
+        if forming(&one)
+            .iter()
+            .any(|said| matches!(said, FormingMessage::SignedReady { .. }))
+        {
+            return asked;
+        }
+        if rival {
+            let left = FormingMessage::Left {
+                round,
+                group,
+                ready,
+            };
+            one.hear(peer(3), left);
+            let seat = Seat {
+                peer: peer(3),
+                life: own.life + 1,
+                ..own
+            };
+            one.hear(
+                peer(3),
+                FormingMessage::SignedReady {
+                    round,
+                    anchor,
+                    proposes,
+                    seat,
+                },
+            );
+        }
+        asked
+            .into_iter()
+            .for_each(|ballot| one.hear(peer(1), scoped(group, SignedMessage::Prepare { ballot })));
+        one.pass(60);
+        one.work(honest);
+    }
+    None
+}
+
+/// A liar that the quorum needs could keep the others for minutes from one that waits outside.
+#[test]
+fn a_group_with_a_rival_is_left_once_each_member_has_coordinated() {
+    assert_eq!(ballots_in_vain(true), Some(4));
+    assert_eq!(ballots_in_vain(false), Some(BALLOTS_SIGNED_MIN + 7));
 }
 
 #[test]

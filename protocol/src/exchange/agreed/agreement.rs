@@ -114,7 +114,7 @@ impl Agreement {
 
     /// No ballot is left in which something could be decided.
     pub(super) fn is_spent(&self) -> bool {
-        self.signed.as_ref().is_some_and(|signed| signed.spent)
+        self.signed.as_ref().is_some_and(|signed| signed.end == 0)
     }
 
     /// Promises not to vote below a ballot.

@@ -3,7 +3,7 @@
 
 use super::Agreed;
 use super::decision::proven;
-use super::electorate::{signs, tolerance};
+use super::electorate::{is_away, signs, tolerance};
 use super::fragment::FragmentRound;
 use super::group::{Formed, Group};
 use super::grouping::Ready;
@@ -167,12 +167,11 @@ impl Agreed {
             self.grouping.note_ready(cx, from);
             // Its new attempt says that it takes no part in this group any more.
             self.has_left(cx, from, ready.seat);
+            self.rivalled(cx, from);
         }
         // A member too may have left its group before it heard of the decision.
-        if let Some(proof) = self
-            .history
-            .proof(round, cx.plan.fragments_of(round).count())
-        {
+        let fragments = cx.plan.fragments_of(round).count();
+        if let Some(proof) = self.history.proof(round, fragments) {
             cx.send(from, proof.clone());
             return;
         }
@@ -262,14 +261,25 @@ impl Agreed {
         self.formed(cx, formed);
     }
 
+    /// A peer waits outside this peer's group. The group may need a liar for its quorum, and one with that peer need
+    /// not, so the first attempts at a round end once each member has coordinated in vain.
+    fn rivalled(&mut self, cx: &Context, peer: PeerId) {
+        let inside = |group: &Group| group.index(peer).is_some_and(|at| !self.declined.has(at));
+        let early = |group: &Group| self.grouping.attempts < group.len() as u64;
+        let group = self.group.as_ref().filter(|group| early(group));
+        if group.is_some_and(|group| !inside(group)) && !is_away(cx, peer) {
+            let rounds = self.fragments.all.iter_mut();
+            let signed = rounds.filter_map(|round| round.agreement.signed.as_mut());
+            signed.for_each(|signed| signed.hurry());
+        }
+    }
+
     /// A member is ready for another attempt at the round: its signatures there are of another life.
     fn has_left(&mut self, cx: &mut Context, from: PeerId, seat: Option<Seat>) {
         let sealed = self.group.as_ref().and_then(|group| {
             let words = &group.sealed.as_ref()?.words;
-            Some((
-                group.tag,
-                words.members.iter().find(|m| m.peer == from)?.life,
-            ))
+            let seat = words.members.iter().find(|seat| seat.peer == from)?;
+            Some((group.tag, seat.life))
         });
         if let (Some((tag, life)), Some(seat)) = (sealed, seat)
             && !seat.is_before(life)
@@ -415,10 +425,8 @@ impl Agreed {
                 true
             }
             FormingMessage::Merge { round, term, sides } => {
-                let formed = self
-                    .grouping
-                    .meeting
-                    .proposed(cx, from, (*round, *term), sides);
+                let meeting = &mut self.grouping.meeting;
+                let formed = meeting.proposed(cx, from, (*round, *term), sides);
                 self.brought_together(cx, formed);
                 true
             }

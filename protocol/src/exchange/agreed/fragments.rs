@@ -209,13 +209,8 @@ impl Early {
             *again = early;
             return Ok(false);
         }
-        if self
-            .slices
-            .iter()
-            .filter(|early| early.from == from)
-            .count()
-            < most
-        {
+        let of_sender = self.slices.iter().filter(|early| early.from == from);
+        if of_sender.count() < most {
             self.slices.push(early);
             return Ok(true);
         }

@@ -302,10 +302,8 @@ impl Grouping {
     fn all_ready(&self, cx: &Context) -> AllReady {
         // A word from before its link went down would put it into a group that waits for it.
         let linked = |id: &PeerId| cx.view.is_here(*id) && !cx.view.is_apart(*id);
-        let others = self
-            .ready
-            .iter()
-            .filter(|(id, r)| r.round == cx.round && linked(id));
+        let ready = self.ready.iter();
+        let others = ready.filter(|(id, r)| r.round == cx.round && linked(id));
         let mut all: AllReady = others.map(|(id, r)| (*id, (r.said, r.anchor))).collect();
         all.insert(cx.me(), (self.own_words(cx), cx.start()));
         all

@@ -274,10 +274,8 @@ fn kind_of(cx: &Context, merged: bool) -> ExchangeKind {
 
 /// An estimate of a decided fragment's bytes: its shards together are as long as the fragment.
 fn bytes_of(cx: &Context, fragment: FragmentId, slices: u64) -> u64 {
-    let whole = cx
-        .plan
-        .fragment(fragment)
-        .map_or(0, |f| f.aggregate.of(f.len));
+    let fragment = cx.plan.fragment(fragment);
+    let whole = fragment.map_or(0, |f| f.aggregate.of(f.len));
     match cx.plan.exchange {
         ExchangeKind::Gathered => whole * slices,
         _ => whole,

@@ -335,11 +335,11 @@ impl FragmentRound {
             return;
         }
         let next = promised.saturating_add(1);
-        if next < signed.ballots_end() {
+        if next < signed.end {
             self.join_ballot(cx, next);
         } else {
             // What the others decide is not known here, and another group has fresh ballots.
-            signed.spent = true;
+            signed.end = 0;
         }
     }
 

@@ -167,10 +167,8 @@ impl Pull {
         }
         let enough = self.row.len().saturating_sub(self.bounds.backup as usize);
         let near = |peer: &PeerId| {
-            let behind = cx
-                .view
-                .get(*peer)
-                .map_or(0, |remote| cx.round.since(remote.round));
+            let remote = cx.view.get(*peer);
+            let behind = remote.map_or(0, |remote| cx.round.since(remote.round));
             behind < u64::from(self.bounds.lead)
         };
         for mix in mixes.iter_mut() {
