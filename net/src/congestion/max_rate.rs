@@ -1,15 +1,13 @@
-//! [`MaxRate`]: hard limits on the sending rate, per peer and for the whole daemon, which can be
-//! changed at run time.
+//! [`MaxRate`]: hard limits on the sending rate, per peer and for the whole daemon, which can be changed at run time.
 //!
-//! The [`Throttle`] enforces a limit: a sender of bulk data draws its bytes from one token bucket
-//! for the peer and one for the daemon, shared by all senders, on QUIC, on TLS over TCP and on
-//! streams of a link alike. It counts payload; headers, acknowledgements and retransmissions (a few
-//! percent) come on top.
+//! The [`Throttle`] enforces a limit: a sender of bulk data draws its bytes from one token bucket for the peer and one
+//! for the daemon, shared by all senders, on QUIC, on TLS over TCP and on streams of a link alike. It counts payload;
+//! headers, acknowledgements and retransmissions (a few percent) come on top.
 //!
-//! On a long path, [`Limited`] also caps the window of every controller, so that data waits in
-//! quinn's streams, where priorities order it, and not in flight. The cap is what the limit sends
-//! in a round trip. A path with a round trip below [`SHORT_PATH`] has no cap: there the cap would be a packet or two, each of which
-//! waits for a delayed acknowledgement, and a megabyte a second would become some kilobytes.
+//! On a long path, [`Limited`] also caps the window of every controller, so that data waits in quinn's streams, where
+//! priorities order it, and not in flight. The cap is what the limit sends in a round trip. A path with a round trip
+//! below [`SHORT_PATH`] has no cap: there the cap would be a packet or two, each of which waits for a delayed
+//! acknowledgement, and a megabyte a second would become some kilobytes.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,9 +20,9 @@ use tokio::sync::watch;
 
 /// The bytes that an idle bucket saves, as time at its rate.
 const BURST: Duration = Duration::from_millis(50);
-/// The smallest cap in bytes: ten packets, with which connections begin (RFC 9002, section 7.2). With
-/// fewer, the last packet of a window waits until the remote's delayed acknowledgement.
-const SMALLEST_WINDOW: u64 = 14_720;
+/// The packets of the smallest cap, with which connections begin (RFC 9002, section 7.2). With fewer, the last one waits
+/// for a delayed acknowledgement; in a window below one packet nothing is sent at all, and the connection ends.
+const SMALLEST_WINDOW_PACKETS: u64 = 10;
 /// Bytes of packets for each byte of payload, because a limit counts payload.
 const HEADERS: f64 = 1.04;
 /// Below this round trip the throttle alone enforces a limit.
@@ -192,6 +190,7 @@ impl<F: ControllerFactory> ControllerFactory for Limited<F> {
         Box::new(LimitedController {
             inner: Arc::clone(&self.inner).build(now, current_mtu),
             limit: self.limit.clone(),
+            mtu: current_mtu,
             smoothed_rtt: None,
             least_rtt: None,
         })
@@ -202,6 +201,7 @@ impl<F: ControllerFactory> ControllerFactory for Limited<F> {
 pub struct LimitedController {
     inner: Box<dyn Controller>,
     limit: MaxRate,
+    mtu: u16,
     smoothed_rtt: Option<Duration>,
     least_rtt: Option<Duration>,
 }
@@ -231,7 +231,7 @@ impl LimitedController {
         match self.smoothed_rtt {
             Some(rtt) if rate != u64::MAX && rtt >= SHORT_PATH => {
                 let cap = (rate as f64 * HEADERS * rtt.as_secs_f64()) as u64;
-                window.min(cap.max(SMALLEST_WINDOW))
+                window.min(cap.max(SMALLEST_WINDOW_PACKETS * u64::from(self.mtu)))
             }
             _ => window,
         }
@@ -264,13 +264,9 @@ impl Controller for LimitedController {
         largest_packet_num_acked: Option<u64>,
     ) {
         // While the limit holds data back, samples do not measure the path.
-        let capped = self.cap(self.inner.window()) < self.inner.window();
-        self.inner.on_end_acks(
-            now,
-            in_flight,
-            app_limited || capped,
-            largest_packet_num_acked,
-        );
+        let limited = app_limited || self.cap(self.inner.window()) < self.inner.window();
+        self.inner
+            .on_end_acks(now, in_flight, limited, largest_packet_num_acked);
     }
 
     fn on_congestion_event(
@@ -285,6 +281,7 @@ impl Controller for LimitedController {
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.mtu = new_mtu;
         self.inner.on_mtu_update(new_mtu);
     }
 
@@ -302,6 +299,7 @@ impl Controller for LimitedController {
         Box::new(Self {
             inner: self.inner.clone_box(),
             limit: self.limit.clone(),
+            mtu: self.mtu,
             smoothed_rtt: self.smoothed_rtt,
             least_rtt: self.least_rtt,
         })

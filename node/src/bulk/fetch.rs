@@ -236,10 +236,8 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
         if book.is_complete() {
             return true;
         }
-        let left = core
-            .limits
-            .progress_wait
-            .saturating_sub(pace.last_good.elapsed());
+        let wait = core.limits.progress_wait;
+        let left = wait.saturating_sub(pace.last_good.elapsed());
         let (donor, index, fetched) = match timeout(left.min(LOOK_EVERY), active.next()).await {
             Ok(Some(ended)) => ended,
             Err(_) if !left.is_zero() => continue,
@@ -254,8 +252,13 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
                     return false;
                 }
             },
-            Err(FetchError::Broken) => ChunkOutcome::Broken,
-            Err(_) => ChunkOutcome::Useless,
+            Err(error) => {
+                tracing::debug!(%donor, index, ?error, "donor gave no chunk");
+                match error {
+                    FetchError::Broken => ChunkOutcome::Broken,
+                    _ => ChunkOutcome::Useless,
+                }
+            }
         };
         if outcome == ChunkOutcome::Good {
             pace.came(index);

@@ -76,17 +76,21 @@ fn the_window_keeps_to_the_lower_limit_on_a_long_path() {
     let mut controller = LimitedController {
         inner: Arc::new(wide).build(Instant::now(), 1200),
         limit: rate.clone(),
+        mtu: 1200,
         smoothed_rtt: Some(Duration::from_millis(100)),
         least_rtt: None,
     };
     assert_eq!(controller.window(), 104_000);
     rate.set(limits(Some(1), None));
-    assert_eq!(controller.window(), SMALLEST_WINDOW);
+    assert_eq!(controller.window(), 12_000);
     // The throttle alone limits a short path.
     controller.smoothed_rtt = Some(SHORT_PATH - Duration::from_micros(1));
     assert_eq!(controller.window(), 1 << 20);
     controller.smoothed_rtt = Some(SHORT_PATH);
-    assert_eq!(controller.window(), SMALLEST_WINDOW);
+    assert_eq!(controller.window(), 12_000);
+    // A window below the largest packet would send nothing any more.
+    controller.on_mtu_update(65_487);
+    assert_eq!(controller.window(), 654_870);
     rate.set(limits(None, None));
     assert_eq!(controller.window(), 1 << 20);
 }
