@@ -151,23 +151,14 @@ const LATE_MIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// How long the chunks of a state take.
+#[derive(Default)]
 struct Pace {
     asked: SortedMap<u32, Instant>,
     slowest: Duration,
-    last_good: Instant,
 }
 
 impl Pace {
-    fn new() -> Self {
-        Self {
-            asked: SortedMap::new(),
-            slowest: Duration::ZERO,
-            last_good: Instant::now(),
-        }
-    }
-
     fn came(&mut self, index: u32) {
-        self.last_good = Instant::now();
         let took = self.asked.remove(&index).map(|at| at.elapsed());
         self.slowest = self.slowest.max(took.unwrap_or_default());
     }
@@ -224,7 +215,7 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
     let donors = donors.iter().copied();
     let mut book = ChunkBook::new(missing, donors, core.limits.chunks_per_donor);
     let mut active = FuturesUnordered::new();
-    let mut pace = Pace::new();
+    let mut pace = Pace::default();
     loop {
         while let Some((donor, index)) = book.next().or_else(|| book.help(|i| pace.is_late(i))) {
             pace.asked.entry(index).or_insert_with(Instant::now);
@@ -236,13 +227,11 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
         if book.is_complete() {
             return true;
         }
-        let wait = core.limits.progress_wait;
-        let left = wait.saturating_sub(pace.last_good.elapsed());
-        let (donor, index, fetched) = match timeout(left.min(LOOK_EVERY), active.next()).await {
+        let (donor, index, fetched) = match timeout(LOOK_EVERY, active.next()).await {
             Ok(Some(ended)) => ended,
-            Err(_) if !left.is_zero() => continue,
-            // No donor is left, or none answers.
-            Ok(None) | Err(_) => return false,
+            Err(_) => continue,
+            // No donor is left that answers and sends its pieces in time.
+            Ok(None) => return false,
         };
         let outcome = match fetched {
             Ok(bytes) => match put(core, state, index, bytes).await {

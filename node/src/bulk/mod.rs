@@ -13,7 +13,6 @@ mod core;
 mod event;
 mod fetch;
 mod headers;
-mod limits;
 mod pipe;
 mod push;
 mod serve;
@@ -22,8 +21,8 @@ mod transfers;
 mod wire;
 
 pub use chunks::{Manifest, chunk};
+pub use core::BulkLimits;
 pub(crate) use event::{BulkEvent, BulkEvents, BulkFault};
-pub use limits::BulkLimits;
 pub(crate) use pipe::{BulkTransport, Pipe, PipeReader, PipeWriter};
 pub use pipe::{Served, Way};
 pub use store::NoStore;

@@ -5,7 +5,6 @@
 //! a body is checked against the plan before it is read, and memory is committed only as bytes
 //! arrive.
 
-use crate::bulk::limits::{HEADER_BYTES_MAX, PIECE_BYTES};
 use crate::bulk::{BulkFault, PipeReader, PipeWriter};
 use crate::traffic::Tally;
 use bytes::Bytes;
@@ -21,6 +20,13 @@ pub(crate) use crate::bulk::headers::{Reply, Request};
 
 /// Bytes reserved at once. A longer body grows as it arrives.
 const RESERVED_BYTES_MAX: usize = 1 << 30;
+
+/// Bytes that are read or written between two checks of the clock. Larger pieces save little;
+/// smaller ones need a timer each.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// Maximum size of an encoded request or reply header, bytes. The largest has fewer than 150.
+const HEADER_BYTES_MAX: u32 = 1024;
 
 /// Timeouts tolerated in one stream while other streams of the same remote progress: ten minutes at
 /// the default of 30 s.

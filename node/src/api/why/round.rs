@@ -5,6 +5,7 @@ use super::troubles::{Count, named};
 use super::words::{described, percent, short, time};
 use crate::api::PeerStatus;
 use crate::api::insight::{IncidentKind, Point, RoundResult, WaitNow};
+use crate::progress::bytes;
 use murmurate_protocol::{Phase, Wait};
 
 /// A wait this many times as long as usual is worth a look.
@@ -176,10 +177,15 @@ fn of_wait(facts: &Facts<'_>, wait: &WaitNow) -> Answer {
         (_, who) => format!("Round {round} waits for {who}"),
     };
     let (lack, sequel) = lack_and_sequel(facts, wait);
+    let transfer = facts.status.transfer.as_ref();
+    let transfer = transfer.filter(|_| what == Some(Wait::State));
+    let came = transfer.map_or_else(String::new, |it| {
+        format!("; {} of {} have come", bytes(it.bytes), bytes(it.of_bytes))
+    });
     let answer = Answer::new(Topic::Round, round)
         .names(&wait.peers)
         .say(format!("{awaited}: {lack}."))
-        .say(format!("It has waited {}.", time(waited)))
+        .say(format!("It has waited {}{came}.", time(waited)))
         .say(if left > 0.0 {
             format!("The deadline is in {}; then {sequel}.", time(left))
         } else {

@@ -4,7 +4,7 @@
 use super::*;
 use crate::api::observer::Observer;
 use crate::api::swarm::Swarm;
-use crate::api::{Altered as Lost, MetricsFormat, TroubleKind, metrics_text};
+use crate::api::{Altered as Lost, MetricsFormat, TransferStatus, TroubleKind, metrics_text};
 use crate::goal::Target;
 use crate::store::Progress;
 use Step::*;
@@ -160,6 +160,14 @@ impl Told {
                     deadline: at((NOW_S + 2) * 1000),
                 };
                 self.observer.set_waiting(at(NOW_S * 1000), &[waiting]);
+                let (round, bytes, of_bytes) = (self.round, 3_000_000, 13_000_000);
+                let transfer = TransferStatus {
+                    round,
+                    bytes,
+                    of_bytes,
+                };
+                let transfer = (wait == Wait::State).then_some(transfer);
+                self.observer.set_rounds(&[], transfer);
             }
             Rounds(until, contributors) => self.rounds(until, contributors),
             Void(until) => self.void(until),
@@ -282,7 +290,7 @@ const OF_PHASES: &[Situation] = &[
     (From::Invite, &[In(0, Phase::Join)], "starting", &[], "looks for others", false),
     (From::Invite, &[In(0, Phase::Join), Waits(Wait::Peers, &[], 30)], "starting", &[], "a run begins when enough", true),
     (From::Invite, &[In(0, Phase::Join), OtherPlan], "starting", &[], "refused this daemon", true),
-    (From::Round9, &[In(9, Phase::Join), Waits(Wait::State, &[BOB], 1)], "starting", &[], "takes over the present state", false),
+    (From::Round9, &[In(9, Phase::Join), Waits(Wait::State, &[BOB], 1)], "starting", &[], "3.0 MB of 13.0 MB have come", false),
     (From::Nothing, &[In(3, Phase::Train)], "alone", &[], "others can join at any time", false),
     (From::Invite, &[In(3, Phase::Train)], "isolated", &[Kind::Isolated], "has reached no other daemon", true),
     (From::Round9, &[], "training", &[], TRAINS, false),
