@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const USUAL_WAIT: Duration = Duration::from_secs(60);
 
 /// Events that are printed of each daemon of a test that fails.
-const EVENTS_SHOWN: usize = 40;
+const EVENTS_SHOWN: usize = 200;
 
 /// Output of a child process.
 #[derive(Debug)]

@@ -134,6 +134,26 @@ impl Told {
         }
     }
 
+    /// A part of a state that is waited for has come.
+    fn waits(&mut self, wait: Wait, peers: &[PeerId], waited_s: u64) {
+        let waiting = Waiting {
+            wait,
+            fragment: FragmentId(0),
+            peers: peers.to_vec(),
+            since: at((NOW_S - waited_s) * 1000),
+            deadline: at((NOW_S + 2) * 1000),
+        };
+        self.observer.set_waiting(at(NOW_S * 1000), &[waiting]);
+        let (round, bytes, of_bytes) = (self.round, 3_000_000, 13_000_000);
+        let transfer = TransferStatus {
+            round,
+            bytes,
+            of_bytes,
+        };
+        let transfer = (wait == Wait::State).then_some(transfer);
+        self.observer.set_rounds(&[], transfer);
+    }
+
     fn step(&mut self, step: Step) {
         self.now_s += 1;
         let now = at(self.now_s * 1000);
@@ -151,24 +171,7 @@ impl Told {
                 self.observer.not_missed(peer);
             }
             Dismissed(peer) => self.observer.dismissed(peer),
-            Waits(wait, peers, waited_s) => {
-                let waiting = Waiting {
-                    wait,
-                    fragment: FragmentId(0),
-                    peers: peers.to_vec(),
-                    since: at((NOW_S - waited_s) * 1000),
-                    deadline: at((NOW_S + 2) * 1000),
-                };
-                self.observer.set_waiting(at(NOW_S * 1000), &[waiting]);
-                let (round, bytes, of_bytes) = (self.round, 3_000_000, 13_000_000);
-                let transfer = TransferStatus {
-                    round,
-                    bytes,
-                    of_bytes,
-                };
-                let transfer = (wait == Wait::State).then_some(transfer);
-                self.observer.set_rounds(&[], transfer);
-            }
+            Waits(wait, peers, waited_s) => self.waits(wait, peers, waited_s),
             Rounds(until, contributors) => self.rounds(until, contributors),
             Void(until) => self.void(until),
             RefusedBy(refusal) => self.observer.refused_by(now, BOB, refusal),
