@@ -262,10 +262,12 @@ impl Agreed {
     }
 
     /// A peer waits outside this peer's group. The group may need a liar for its quorum, and one with that peer need
-    /// not, so the first attempts at a round end once each member has coordinated in vain.
+    /// not, so the first attempts at a round end once each member has coordinated in vain: not where the round has
+    /// several fragments, because one that is applied cannot be taken back.
     fn rivalled(&mut self, cx: &Context, peer: PeerId) {
         let inside = |group: &Group| group.index(peer).is_some_and(|at| !self.declined.has(at));
-        let early = |group: &Group| self.grouping.attempts < group.len() as u64;
+        let whole = cx.plan.fragments_of(cx.round).count() == 1;
+        let early = |group: &Group| whole && self.grouping.attempts < group.len() as u64;
         let group = self.group.as_ref().filter(|group| early(group));
         if group.is_some_and(|group| !inside(group)) && !is_away(cx, peer) {
             let rounds = self.fragments.all.iter_mut();
