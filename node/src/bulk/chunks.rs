@@ -118,6 +118,8 @@ struct Donor {
     asked: usize,
     strikes: u32,
     useless: bool,
+    /// Its last chunk came quickly, so it may owe several.
+    quick: bool,
     /// It owed a chunk for so long that another donor was asked for it.
     slow: bool,
 }
@@ -125,7 +127,7 @@ struct Donor {
 /// Tracks which chunks are missing, requested and present, and chooses the next request.
 ///
 /// Chunks are requested in ascending order, one at a time, from the donor with the fewest open
-/// requests. A chunk that one donor failed to send is requested from another donor if there is one. So is
+/// requests: several from a donor whose last one came quickly, else one. A chunk that one donor failed to send is requested from another donor if there is one. So is
 /// one that a donor owes for too long, once nothing else is left to request; that donor comes last then.
 #[derive(Debug)]
 pub(crate) struct ChunkBook {
@@ -159,13 +161,10 @@ impl ChunkBook {
 
     /// The next chunk to request and its donor; `None` if no request is possible now.
     pub(crate) fn next(&mut self) -> Option<(PeerId, u32)> {
-        let per_donor = self.per_donor;
-        let free = self.free(per_donor);
+        let free = self.free(self.per_donor);
         let fresh = |peer: &PeerId| {
-            self.missing
-                .iter()
-                .find(|index| !self.failed.contains(&(**index, *peer)))
-                .copied()
+            let mut missing = self.missing.iter().copied();
+            missing.find(|index| !self.failed.contains(&(*index, *peer)))
         };
         let (peer, index) = free
             .iter()
@@ -178,7 +177,8 @@ impl ChunkBook {
     /// Donors with fewer open requests than this: the slow ones last, then by their number.
     fn free(&self, requests: usize) -> Vec<PeerId> {
         let free = self.donors.iter();
-        let free = free.filter(|(_, d)| !d.useless && d.asked < requests);
+        let most = |d: &Donor| if d.quick { requests } else { 1 };
+        let free = free.filter(|(_, d)| !d.useless && d.asked < most(d));
         let mut free: Vec<_> = free.map(|(peer, d)| (d.slow, d.asked, *peer)).collect();
         free.sort_unstable();
         free.into_iter().map(|(.., peer)| peer).collect()
@@ -193,11 +193,8 @@ impl ChunkBook {
     /// A chunk that one donor owes for too long, and another donor that has nothing to do; `None` while there
     /// are chunks that no one was asked for.
     pub(crate) fn help(&mut self, is_overdue: impl Fn(u32) -> bool) -> Option<(PeerId, u32)> {
-        let idle = if self.missing.is_empty() {
-            self.free(1)
-        } else {
-            Vec::new()
-        };
+        let idle = self.missing.is_empty().then(|| self.free(1));
+        let idle = idle.unwrap_or_default();
         let mut owed = self.asked.iter().filter(|(index, from)| {
             let once = from.len() == 1;
             once && is_overdue(**index)
@@ -212,12 +209,16 @@ impl ChunkBook {
         self.ask(peer, index)
     }
 
+    /// A donor has sent a chunk, quickly or not.
+    pub(crate) fn sent(&mut self, peer: PeerId, quick: bool) {
+        if let Some(donor) = self.donors.get_mut(&peer) {
+            donor.quick = quick;
+        }
+    }
+
     pub(crate) fn ended(&mut self, peer: PeerId, index: u32, outcome: ChunkOutcome) {
-        let Some(from) = self
-            .asked
-            .get_mut(&index)
-            .filter(|from| from.contains(&peer))
-        else {
+        let from = self.asked.get_mut(&index);
+        let Some(from) = from.filter(|from| from.contains(&peer)) else {
             return;
         };
         from.remove(&peer);
@@ -324,6 +325,7 @@ mod tests {
     #[test]
     fn chunks_are_spread_over_donors_and_bounded_per_donor() {
         let mut book = ChunkBook::new(0..10, [peer(1), peer(2)], 2);
+        (1..3).for_each(|n| book.sent(peer(n), true));
         let asked: Vec<_> = std::iter::from_fn(|| book.next()).collect();
         assert_eq!(
             asked,
@@ -332,6 +334,22 @@ mod tests {
         book.ended(peer(1), 0, ChunkOutcome::Good);
         assert_eq!(book.next(), Some((peer(1), 4)));
         assert_eq!(book.next(), None);
+    }
+
+    /// Three at a time from a slow one would share its rate, and none would come in time.
+    #[test]
+    fn a_donor_owes_one_chunk_until_one_came_quickly() {
+        let mut book = ChunkBook::new(0..10, [peer(1)], 3);
+        let mut asked = |quick| {
+            let all = std::iter::from_fn(|| book.next()).collect::<Vec<_>>();
+            for (peer, index) in &all {
+                book.sent(*peer, quick);
+                book.ended(*peer, *index, ChunkOutcome::Good);
+            }
+            all.len()
+        };
+        let counts = [false, true, true, false, false].map(&mut asked);
+        assert_eq!(counts, [1, 1, 3, 3, 1]);
     }
 
     #[test]

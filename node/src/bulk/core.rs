@@ -29,8 +29,11 @@ pub struct BulkLimits {
     pub header_wait: Duration,
     /// Time allowed for 256 KiB. 30 s is 9 kB/s, which is too slow for training.
     pub piece_wait: Duration,
-    /// Chunks of a state that are requested from one donor at a time: enough to hide a round trip.
+    /// Chunks of a state that are requested from one donor at a time: enough to hide a round trip. Of one that has
+    /// sent none quickly it is one, or all would take so long that none comes in time.
     pub chunks_per_donor: usize,
+    /// Time allowed for a state transfer without one correct chunk.
+    pub progress_wait: Duration,
 }
 
 impl Default for BulkLimits {
@@ -44,6 +47,7 @@ impl Default for BulkLimits {
             header_wait: Duration::from_secs(10),
             piece_wait: Duration::from_secs(30),
             chunks_per_donor: 3,
+            progress_wait: Duration::from_secs(60),
         }
     }
 }

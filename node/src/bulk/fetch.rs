@@ -151,16 +151,20 @@ const LATE_MIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// How long the chunks of a state take.
-#[derive(Default)]
 struct Pace {
     asked: SortedMap<u32, Instant>,
     slowest: Duration,
+    last_good: Instant,
 }
 
 impl Pace {
-    fn came(&mut self, index: u32) {
+    /// A chunk came; true if its donor may owe several.
+    fn came(&mut self, index: u32) -> bool {
+        self.last_good = Instant::now();
         let took = self.asked.remove(&index).map(|at| at.elapsed());
-        self.slowest = self.slowest.max(took.unwrap_or_default());
+        let took = took.unwrap_or_default();
+        self.slowest = self.slowest.max(took);
+        took <= LATE_MIN
     }
 
     fn is_late(&self, index: u32) -> bool {
@@ -215,7 +219,11 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
     let donors = donors.iter().copied();
     let mut book = ChunkBook::new(missing, donors, core.limits.chunks_per_donor);
     let mut active = FuturesUnordered::new();
-    let mut pace = Pace::default();
+    let mut pace = Pace {
+        asked: SortedMap::new(),
+        slowest: Duration::ZERO,
+        last_good: Instant::now(),
+    };
     loop {
         while let Some((donor, index)) = book.next().or_else(|| book.help(|i| pace.is_late(i))) {
             pace.asked.entry(index).or_insert_with(Instant::now);
@@ -227,11 +235,13 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
         if book.is_complete() {
             return true;
         }
-        let (donor, index, fetched) = match timeout(LOOK_EVERY, active.next()).await {
+        let wait = core.limits.progress_wait;
+        let left = wait.saturating_sub(pace.last_good.elapsed());
+        let (donor, index, fetched) = match timeout(left.min(LOOK_EVERY), active.next()).await {
             Ok(Some(ended)) => ended,
-            Err(_) => continue,
-            // No donor is left that answers and sends its pieces in time.
-            Ok(None) => return false,
+            Err(_) if !left.is_zero() => continue,
+            // No donor is left, or none answers.
+            Ok(None) | Err(_) => return false,
         };
         let outcome = match fetched {
             Ok(bytes) => match put(core, state, index, bytes).await {
@@ -250,7 +260,7 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
             }
         };
         if outcome == ChunkOutcome::Good {
-            pace.came(index);
+            book.sent(donor, pace.came(index));
         }
         book.ended(donor, index, outcome);
     }

@@ -56,11 +56,8 @@ impl Pinned {
 
     pub(super) fn chunk(&self, index: u32) -> Option<Bytes> {
         let at = u64::from(index) * STATE_CHUNK_BYTES as u64;
-        let bytes = self
-            .state
-            .bytes
-            .checked_sub(at)
-            .filter(|bytes| *bytes > 0)?;
+        let bytes = self.state.bytes.checked_sub(at);
+        let bytes = bytes.filter(|bytes| *bytes > 0)?;
         let mut chunk = vec![0; bytes.min(STATE_CHUNK_BYTES as u64) as usize];
         match self.room.read_at(at, &mut chunk) {
             Ok(()) => Some(Bytes::from(chunk)),

@@ -199,6 +199,7 @@ async fn a_state_comes_whole_though_a_donor_owes_a_part_of_it() {
     // fetch has failed.
     let limits = BulkLimits {
         header_wait: WAIT,
+        progress_wait: Duration::from_secs(20),
         ..BulkLimits::default()
     };
     let mut a = side_within(limits).await;
