@@ -8,8 +8,10 @@ use crate::out;
 use anyhow::{Context, bail};
 use murmurate_node::api::words::short;
 use murmurate_node::api::{Answer, TOKEN_FILE, noted_address};
+use murmurate_node::bulk::BulkLimits;
 use murmurate_node::events::{Entry, LogEnd, Names, Skipped, chrome_trace, merge, read_dir, utc};
 use murmurate_node::progress::bytes;
+use murmurate_protocol::limits::STATE_CHUNK_BYTES;
 use murmurate_top::{Recording, Source, Still, Target};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -204,18 +206,20 @@ pub(crate) fn limit(args: &LimitArgs) -> anyhow::Result<()> {
             change.insert(key.to_owned(), value(rate));
         }
     }
-    let body = if change.is_empty() {
-        None
-    } else {
-        Some(Value::Object(change).to_string())
-    };
+    let body = (!change.is_empty()).then(|| Value::Object(change).to_string());
     let answer = exchange(&args.dir, body.as_deref())?;
     if args.json {
         return out::text(answer);
     }
     let limits: Value = serde_json::from_str(&answer)?;
+    // A chunk of a state must come within this time.
+    let least = STATE_CHUNK_BYTES as u64 / BulkLimits::default().progress_wait.as_secs();
     let of = |key: &str| match limits[key].as_u64() {
         None => "no limit".to_owned(),
+        Some(rate) if rate < least => {
+            let (rate, least) = (bytes(rate), bytes(least));
+            format!("{rate} a second, at which no newcomer gets the state here: it needs {least}")
+        }
         Some(rate) => format!("{} a second", bytes(rate)),
     };
     out::line(format_args!(

@@ -105,7 +105,8 @@ fn limits_of_a_running_daemon_are_shown_and_changed() {
     assert!(line.contains("changes need the token"), "{line}");
     assert_eq!(rate.get().daemon, None);
     std::fs::write(here.join("http-token"), token.text()).unwrap();
-    let changed = "all peers together: 10.0 MB a second\neach peer: 500 B a second\n";
+    let changed = "all peers together: 10.0 MB a second\n\
+                   each peer: 500 B a second, at which no newcomer gets the state here: it needs 17.5 kB\n";
     assert_eq!(success(here, &change), changed);
     let lifted = success(here, &["limit", ".", "--max-rate", "none", "--json"]);
     assert_eq!(lifted, "{\"max_rate\":null,\"max_rate_per_peer\":500}\n");
