@@ -273,7 +273,7 @@ impl Context {
     /// every hundredth: it would be the same each time.
     pub(crate) fn contribution_failed(&mut self, round: Round, error: &WorkError) {
         let before = self.this_life.failed_in.replace(round);
-        self.this_life.rests_until = Some(Round(round.0 + REST_ROUNDS));
+        self.this_life.rests_until = Some(Round(round.0.saturating_add(REST_ROUNDS)));
         let again = before.is_some_and(|before| round.since(before) <= 1);
         if before != Some(round) && (!again || round.0.is_multiple_of(100)) {
             let then = match self.plan.agreement.whole {

@@ -241,6 +241,11 @@ impl Driven {
             roll,
             ..snapshot(&plan, Round(0))
         });
+        Self::resuming(plan, snapshot)
+    }
+
+    /// A peer that begins with what its checkpoint says.
+    fn resuming(plan: Plan, snapshot: Option<Snapshot>) -> Self {
         let topology = plan.exchange.has_neighbours().then(|| Box::new(Ring) as _);
         let mut driven = Self {
             peer: Peer::new(config(peer(0)), plan, topology),
@@ -651,6 +656,34 @@ proptest! {
             driven.step(Step::Expire);
             prop_assert!(driven.phase == Phase::Train, "{} at {}", driven.phase, driven.now);
         }
+        endures(driven, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_in_its_last_rounds(
+        steps in vec(any_step(), 0..160),
+        kind in prop::sample::select(vec![
+            ExchangeKind::AllReduce,
+            ExchangeKind::Gathered,
+            ExchangeKind::Cells,
+            ExchangeKind::Gossip,
+            ExchangeKind::Pairs,
+            ExchangeKind::Push,
+            ExchangeKind::Pull(PullPlan::FREE),
+            ExchangeKind::Center(CenterPlan { owners: 2, lead: None, buffer: 2 }),
+        ]),
+        left in 0u64..12,
+    ) {
+        let mut plan = plan(kind, 1);
+        if kind == ExchangeKind::Cells {
+            plan.contribution = Contribution::Parameters;
+            plan.agreement.grouping = Grouping::Cells { cell: 4 };
+        }
+        let roll = roll_of_six(&plan, 4, kind == ExchangeKind::Cells);
+        let snapshot = Snapshot { roll, ..snapshot(&plan, Round(u64::MAX - left)) };
+        let mut driven = Driven::resuming(plan, Some(snapshot));
+        driven.meets(1..6);
+        driven.step(Step::Expire);
         endures(driven, steps);
     }
 

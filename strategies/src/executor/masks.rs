@@ -135,7 +135,7 @@ impl Masks {
         let same = given.round == slice.round && given.group == *group;
         let next = match self.before.filter(|before| slice.round <= *before) {
             Some(before) => before.0 + 1,
-            None if !same || !given.shards.insert(slice.shard) => given.round.0 + 1,
+            None if !same || !given.shards.insert(slice.shard) => given.round.next().0,
             None => return Ok(()),
         };
         Err(WorkError::Training {

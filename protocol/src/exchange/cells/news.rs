@@ -68,7 +68,7 @@ impl News {
 
     /// The round from which a change that begins to spread now is in force.
     pub(super) fn in_force(cx: &Context, dealing: &Dealing) -> Round {
-        Round(cx.round.0 + dealing.spread() + SLACK)
+        Round(cx.round.0.saturating_add(dealing.spread() + SLACK))
     }
 
     /// A round begins: the changes that are due are in force, and old ones are forgotten.
