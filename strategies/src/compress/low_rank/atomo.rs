@@ -19,7 +19,6 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
             Atomo {
                 rank: kind.count("rank"),
                 gram: vec![0.0; ROWS * STRIDE],
-                turned: vec![0.0; ROWS * STRIDE],
                 basis: vec![0.0; ROWS * STRIDE],
                 atoms: Vec::new(),
             },
@@ -56,8 +55,6 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 struct Atomo {
     rank: usize,
     gram: Vec<f64>,
-    /// The transpose of the Gram matrix, which rotations leave not quite symmetric.
-    turned: Vec<f64>,
     basis: Vec<f64>,
     atoms: Vec<f32>,
 }
@@ -73,11 +70,9 @@ impl Atomo {
                 self.basis[i * STRIDE + j] = f64::from(u8::from(i == j));
             }
         }
-        self.turned.copy_from_slice(&self.gram);
         vectorized(Rotations {
             rows,
             gram: &mut self.gram,
-            turned: &mut self.turned,
             basis: &mut self.basis,
         });
     }

@@ -73,12 +73,10 @@ fn add_products(columns: &[[f64; ROWS]], (top, left): (usize, usize), gram: &mut
 }
 
 /// Turns a Gram matrix by rotations until it is diagonal; leaves its eigenvectors in the rows of
-/// `basis`, which begins as the identity. `turned` is the transpose of `gram`: the columns of one
-/// are the rows of the other, so that all arithmetic goes along rows.
+/// `basis`, which begins as the identity. All arithmetic goes along rows, as columns equal them.
 pub(super) struct Rotations<'a> {
     pub(super) rows: usize,
     pub(super) gram: &'a mut [f64],
-    pub(super) turned: &'a mut [f64],
     pub(super) basis: &'a mut [f64],
 }
 
@@ -117,20 +115,14 @@ impl Rotations<'_> {
         let tangent = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
         let cosine = 1.0 / (tangent * tangent + 1.0).sqrt();
         let turn = (cosine, tangent * cosine);
-        // The columns of the Gram matrix and of the basis first, then the rows.
-        turn_rows(self.turned, (p, q), turn);
-        turn_rows(self.basis, (p, q), turn);
-        for (row, column) in [(p, p), (p, q), (q, p), (q, q)] {
-            gram[at(row, column)] = self.turned[at(column, row)];
-        }
         turn_rows(gram, (p, q), turn);
+        turn_rows(self.basis, (p, q), turn);
+        // Where the two rows cross their columns, both sides of the matrix turn.
+        gram[at(p, p)] = one - tangent * off;
+        gram[at(q, q)] = other + tangent * off;
+        (gram[at(p, q)], gram[at(q, p)]) = (0.0, 0.0);
         for k in 0..self.rows {
-            if k != p && k != q {
-                gram[at(k, p)] = self.turned[at(p, k)];
-                gram[at(k, q)] = self.turned[at(q, k)];
-            }
-            self.turned[at(k, p)] = gram[at(p, k)];
-            self.turned[at(k, q)] = gram[at(q, k)];
+            (gram[at(k, p)], gram[at(k, q)]) = (gram[at(p, k)], gram[at(q, k)]);
         }
         true
     }
