@@ -287,8 +287,8 @@ fn head(samples: &[Sample]) -> String {
          writes 2 x 3 sums at random places while it encodes, and 3 while it decodes; `fetch-sgd` has 5 rows. The\n\
          tables of a large slice outgrow the first cache, so most of these accesses wait for the second. `atomo`\n\
          takes for each value of 64 rows of b columns 32 multiplications and additions in f64 (the Gram matrix),\n\
-         64 in f32 (the projections), and about 16,000 / b rotations of 18 operations in f64 for the\n\
-         eigenvectors: at 1000 columns about 480 operations for 4 bytes. `sufficient-factors` goes over the\n\
+         64 in f32 (the projections), and up to 16,000 / b rotations of 12 operations in f64 for the\n\
+         eigenvectors: at 1000 columns up to 380 operations for 4 bytes. `sufficient-factors` goes over the\n\
          matrix twice for each of its 32 samples. With a residual, `de-mo` transforms every value twice: 88\n\
          multiplications and as many additions.\n\n\
          | codec | source | parameters | mnist: bits | error | transformer: bits | error | encode | decode_add | state | reduced |\n\
