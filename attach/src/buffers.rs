@@ -24,8 +24,7 @@ pub struct Buffer {
     pub bytes: Vec<u8>,
 }
 
-/// The buffers that a checkpoint keeps beside the parameters of an attached trainer; none where it has no
-/// such state.
+/// The buffers that a checkpoint keeps beside the parameters of an attached trainer; none where it has no such state.
 ///
 /// # Errors
 /// When the state cannot be read.

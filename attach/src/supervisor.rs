@@ -331,11 +331,12 @@ impl Keeper {
             _ => format!("rank {} of the trainer", life.rank),
         };
         let status = life.end.as_deref().unwrap_or_default();
-        let text = if words.is_empty() {
-            format!("{who} ended ({status})")
-        } else {
-            format!("{who} ended ({status}): {words}")
-        };
+        // One that said nothing has its end alone to tell.
+        if words.is_empty() {
+            let text = format!("{who} ended ({status})");
+            return (text.clone(), text);
+        }
+        let text = format!("{who} ended ({status}): {words}");
         (words, text)
     }
 

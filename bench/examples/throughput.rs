@@ -71,7 +71,7 @@ fn print(report: &NetReport) {
     let ratio = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| format!("{v:.2}"));
     for way in &report.ways {
         println!(
-            "{:12} {:8.1} {:6.2} {:>9} {:>9} {:>11} {:>11} {:>7} {:9.3} {:10.2}",
+            "{:12} {:8.1} {:6.2} {:>9} {:>9} {:>11} {:>11} {:>7} {:>9} {:>10}",
             way.way,
             way.goodput_mbit_s,
             way.cpu_s_per_gb,
@@ -81,8 +81,8 @@ fn print(report: &NetReport) {
             ratio(way.best_cpu_to_quinn),
             way.retransmitted_share
                 .map_or_else(|| "-".into(), |s| format!("{:.2} %", s * 100.0)),
-            way.rtt_idle_ms,
-            way.rtt_loaded_p99_ms
+            ratio(way.rtt_idle_ms),
+            ratio(way.rtt_loaded_p99_ms)
         );
         if let Some(error) = &way.error {
             println!("  {error}");

@@ -19,12 +19,12 @@ const ROUNDS_BEFORE: usize = 3;
 /// How long the newcomer, and before it the donors' first rounds, may take.
 const WAIT: Duration = Duration::from_secs(300);
 
-/// Starts the donors and, when they are in rounds, the newcomer, and measures until it trains.
+/// Starts the donors of [checked](JoinOptions::check) options and, when they are in rounds, the newcomer, and
+/// measures until it trains.
 ///
 /// # Errors
-/// If a flag is invalid, or a peer does not start, fails or hangs.
+/// If a peer does not start, fails or hangs.
 pub async fn run_join(options: &JoinOptions) -> Result<JoinReport, BenchError> {
-    options.check()?;
     let dir = tempdir(0)?;
     let result = run_in(options, &dir).await;
     // Only our own temporary directory is removed. A failure does not change the result.

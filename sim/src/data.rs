@@ -43,8 +43,7 @@ impl Feed {
     }
 }
 
-/// How often the parameters hold the samples of a data set that the machines divide, in the epochs that are
-/// done.
+/// How often the parameters hold the samples of a data set that the machines divide, in the epochs that are done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DataReport {
     /// Number of these epochs.

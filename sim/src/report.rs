@@ -27,8 +27,7 @@ pub struct Sample {
     pub at_s: f64,
     /// Peers that began it.
     pub peers: usize,
-    /// Bytes that all peers together had sent by then: control messages, slices as encoded,
-    /// fetches.
+    /// Bytes that all peers together had sent by then: control messages, slices as encoded, fetches.
     pub bytes: u64,
     /// Mean over peers of the loss on held-out data, in nats.
     pub loss: Option<f64>,
@@ -238,6 +237,8 @@ pub struct Report {
     pub samples: Vec<Sample>,
     /// Mean ||theta_i - mean theta|| at the end.
     pub consensus_distance: f64,
+    /// Faults of the scenario whose time or round did not come.
+    pub faults_missed: usize,
     /// Counters.
     pub counters: Counters,
     /// Seconds of real time.
@@ -279,6 +280,15 @@ impl fmt::Display for Report {
             self.virtual_s, self.wall_s
         )?;
         self.counters.fmt(f)?;
+        if let Some(data) = self.counters.data {
+            let (epochs, samples) = (data.epochs, data.samples);
+            let (unseen, twice) = (data.unseen, data.twice);
+            let of = format!("{samples} samples in {epochs} epochs");
+            writeln!(f, "data: {of}, {unseen} missing, {twice} there twice")?;
+        }
+        if self.faults_missed > 0 {
+            writeln!(f, "faults that did not strike: {}", self.faults_missed)?;
+        }
         write!(f, "trace {}", self.trace)
     }
 }

@@ -88,6 +88,7 @@ pub fn run_scenario(
     let links = (0..scenario.peers).map(|peer| swarm.net.linked(peer).count() as u64);
     swarm.counters.links_most = links.max().unwrap_or(0);
     Ok(Report {
+        faults_missed: swarm.faults_left(),
         name: scenario.name.clone(),
         seed: scenario.seed,
         peers: scenario.peers,

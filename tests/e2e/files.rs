@@ -144,7 +144,10 @@ fn a_disk_that_takes_no_more_leaves_the_last_checkpoint_intact() {
     daemon.reaches(round + 5);
     let ended = daemon.interrupt();
     let line = ended.failed();
-    assert!(line.contains("the last checkpoint is intact"), "{line}");
+    assert!(
+        line.contains("the training since the last checkpoint is lost"),
+        "{line}"
+    );
     assert_eq!(checkpoint(&home), before);
     // Without the limit the daemon resumes from the intact checkpoint.
     let mut again = Daemon::start(&turn, &settings, &home, &[]);

@@ -19,6 +19,8 @@ use murmurate_node::config::Config;
 use murmurate_node::daemon::{self, RunOptions};
 use murmurate_node::local::{Emulated, LocalNetwork, LocalOptions, Place};
 use murmurate_node::progress::LogMode;
+use murmurate_protocol::{Contribution, ExchangeKind};
+use murmurate_strategies::grid::Strategy;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -73,7 +75,11 @@ impl ExchangeOptions {
         }
     }
 
-    fn check(&self) -> Result<(), BenchError> {
+    /// The exchange that is measured.
+    ///
+    /// # Errors
+    /// If a flag has a value that cannot be measured.
+    pub fn check(&self) -> Result<ExchangeKind, BenchError> {
         if !(2..=murmurate_protocol::limits::GROUP_MEMBERS_MAX).contains(&self.nodes) {
             return wrong("--nodes", "give 2 to 64 peers");
         }
@@ -83,11 +89,10 @@ impl ExchangeOptions {
         if !(1..=1000).contains(&self.rounds) {
             return wrong("--rounds", "give 1 to 1000 rounds");
         }
-        Ok(())
+        check_preset(self.preset.as_deref().unwrap_or(PRESET))
     }
 
-    /// The configuration of one peer. `place` has its addresses on the emulated network, if there
-    /// is one.
+    /// The configuration of one peer. `place` has its addresses on the emulated network, if there is one.
     fn config(&self, dir: &Path, join: Option<&str>, place: Option<&Place>) -> String {
         let own = self.payload_max.filter(|_| place.is_none());
         let own = own.map_or_else(String::new, |bytes| format!("payload_max = {bytes}\n"));
@@ -130,8 +135,22 @@ impl ExchangeOptions {
     }
 }
 
-/// The longest duration of a round. A link adds the time for [`ROUND_PASSES`] passes of the
-/// parameters.
+/// The exchange of a preset that peers without a model can follow.
+pub(crate) fn check_preset(name: &str) -> Result<ExchangeKind, BenchError> {
+    let strategy = Strategy::preset(name).or_else(|e| wrong("--preset", e.to_string()))?;
+    let exchange = strategy.exchange();
+    let gradients = strategy.contribution() == Contribution::Gradient;
+    match exchange {
+        ExchangeKind::None => wrong("--preset", format!("`{name}` exchanges nothing")),
+        _ if gradients => wrong(
+            "--preset",
+            format!("`{name}` exchanges gradients: there are none"),
+        ),
+        _ => Ok(exchange),
+    }
+}
+
+/// The longest duration of a round. A link adds the time for [`ROUND_PASSES`] passes of the parameters.
 fn round_wait(options: &ExchangeOptions) -> Duration {
     let seconds = |link: LinkSpec| {
         let bits = options.params.saturating_mul(32 * ROUND_PASSES);
@@ -144,12 +163,11 @@ fn round_wait(options: &ExchangeOptions) -> Duration {
     ROUND_WAIT + Duration::from_secs(options.link.map_or(0, seconds))
 }
 
-/// Starts the peers, waits for their results, and combines them.
+/// Starts the peers of [checked](ExchangeOptions::check) options, waits for their results, and combines them.
 ///
 /// # Errors
-/// If a flag is invalid, or a peer does not start, fails or hangs.
+/// If a peer does not start, fails or hangs.
 pub async fn run_exchange(options: &ExchangeOptions) -> Result<ExchangeReport, BenchError> {
-    options.check()?;
     let dir = tempdir(0)?;
     let result = run_in(options, &dir).await;
     // Only our own temporary directory is removed. A failure does not change the result.

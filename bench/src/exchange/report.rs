@@ -16,8 +16,7 @@ pub struct PeerTimes {
     pub cpu_s: Vec<f64>,
     /// Pages that the process touched for the first time in each of these rounds.
     pub fresh_pages: Vec<u64>,
-    /// Root mean square of (anchor - expected mean), divided by that of the expected mean, in the
-    /// last round.
+    /// Root mean square of (anchor - expected mean), divided by that of the expected mean, in the last round.
     pub relative_error: f64,
     /// Digest of the anchor after the last round.
     pub digest: Option<String>,

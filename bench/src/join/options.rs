@@ -1,5 +1,6 @@
 //! The settings of `murmurate bench join`, and the configuration of its peers.
 
+use crate::exchange::check_preset;
 use crate::{BenchError, wrong};
 use clap::Args;
 use murmurate_net::tcp::BulkChoice;
@@ -29,7 +30,9 @@ pub struct JoinOptions {
 }
 
 impl JoinOptions {
-    pub(super) fn check(&self) -> Result<(), BenchError> {
+    /// # Errors
+    /// If a flag has a value that cannot be measured.
+    pub fn check(&self) -> Result<(), BenchError> {
         if !(1..murmurate_protocol::limits::GROUP_MEMBERS_MAX).contains(&self.donors) {
             return wrong("--donors", "give 1 to 63 peers");
         }
@@ -39,7 +42,7 @@ impl JoinOptions {
         if self.kill_at.is_some_and(|at| !(0.0..1.0).contains(&at)) {
             return wrong("--kill-at", "give a share of the state from 0 to below 1");
         }
-        Ok(())
+        check_preset(&self.preset).map(drop)
     }
 
     pub(super) fn config(&self, dir: &Path, join: Option<&str>) -> String {

@@ -27,17 +27,16 @@ pub struct JoinReport {
     /// Seconds from the first question to a donor until a state was offered: it is written while
     /// the donors train, or when their round has ended.
     pub offer_s: f64,
-    /// Seconds of the fetch.
-    pub fetch_s: f64,
+    /// Seconds of the fetch; `None` below the 0.05 s from which the event log has waits.
+    pub fetch_s: Option<f64>,
     /// Seconds from the last chunk until the newcomer trained: the state is loaded, and the rounds
-    /// that ended meanwhile are replayed.
-    pub ready_s: f64,
+    /// that ended meanwhile are replayed. `None` where the end of the fetch is not known.
+    pub ready_s: Option<f64>,
     /// The sum of these.
     pub total_s: f64,
     /// Median duration of a donor's round before the newcomer came, seconds.
     pub round_s_before: f64,
-    /// Median duration of a donor's rounds from then on, until one ended after the newcomer trained,
-    /// seconds.
+    /// Median duration of a donor's rounds from then on, until one ended after the newcomer trained, seconds.
     pub round_s_beside: f64,
     /// Largest peak of resident bytes of a donor.
     pub donor_peak_rss_bytes: Option<u64>,
@@ -68,8 +67,8 @@ impl JoinReport {
             states: joined.states,
             killed_at,
             offer_s: joined.offered - joined.asked,
-            fetch_s: joined.fetched - joined.offered,
-            ready_s: joined.trains - joined.fetched,
+            fetch_s: joined.fetched.map(|at| at - joined.offered),
+            ready_s: joined.fetched.map(|at| joined.trains - at),
             total_s: joined.trains - joined.asked,
             // The first round warms up.
             round_s_before: seconds(before.get(1..).unwrap_or_default()),
@@ -97,14 +96,15 @@ pub fn join_table(report: &JoinReport) -> Table {
         "donor RSS",
         "newcomer RSS",
     ]);
+    let seconds = |s: Option<f64>| s.map_or_else(|| "-".to_owned(), |s| format!("{s:.2}"));
     let peak = |peak: Option<u64>| peak.map_or_else(|| "-".to_owned(), bytes);
     table.add_row([
         report.params.to_string(),
         format!("{} of {}", report.donors, report.peers),
         report.states.to_string(),
         format!("{:.2}", report.offer_s),
-        format!("{:.2}", report.fetch_s),
-        format!("{:.2}", report.ready_s),
+        seconds(report.fetch_s),
+        seconds(report.ready_s),
         format!("{:.2}", report.total_s),
         format!("{:.2}", report.round_s_before),
         format!("{:.2}", report.round_s_beside),

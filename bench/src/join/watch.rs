@@ -30,8 +30,8 @@ pub(super) struct Joined {
     pub(super) asked: f64,
     /// Donors had offered one, and it began to fetch it.
     pub(super) offered: f64,
-    /// It was there.
-    pub(super) fetched: f64,
+    /// It was there; `None` where that took too little time for the event log.
+    pub(super) fetched: Option<f64>,
     /// It was loaded, the rounds since were replayed, and it trained.
     pub(super) trains: f64,
     pub(super) donors: u32,
@@ -102,7 +102,7 @@ fn joined_in(entries: &[Entry]) -> Option<Joined> {
     let mut joined = Joined {
         asked: phase("join")?,
         offered: 0.0,
-        fetched: 0.0,
+        fetched: None,
         trains,
         donors: 0,
         states: 0,
@@ -121,8 +121,10 @@ fn joined_in(entries: &[Entry]) -> Option<Joined> {
             // The wait for an offer began before it.
             Kind::Waited { what, waited_s, .. } if what == STATE && joined.states > 0 => {
                 let since = entry.time - waited_s;
-                if since >= joined.offered - SAME_MOMENT && joined.fetched < joined.offered {
-                    joined.fetched = entry.time;
+                if since >= joined.offered - SAME_MOMENT
+                    && joined.fetched.is_none_or(|at| at < joined.offered)
+                {
+                    joined.fetched = Some(entry.time);
                 }
             }
             _ => {}
@@ -193,7 +195,7 @@ mod tests {
         let wanted = Joined {
             asked: 10.6,
             offered: 11.0,
-            fetched: 12.5,
+            fetched: Some(12.5),
             trains: 12.7,
             donors: 3,
             states: 1,

@@ -1,5 +1,4 @@
-//! One channel of a connection, with the same interface for all ways. Bytes are copied only if the
-//! way requires it.
+//! One channel of a connection, with the same interface for all ways. Bytes are copied only if the way requires it.
 
 use crate::net::CHUNK;
 use bytes::Bytes;
@@ -98,8 +97,7 @@ impl Receiving {
         }
     }
 
-    /// Reads and discards what has arrived, and returns its length; 0 at the end. `buffer` is for
-    /// ways that must copy.
+    /// Reads and discards what has arrived, and returns its length; 0 at the end. `buffer` is for ways that must copy.
     pub(super) async fn swallow(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Quinn(stream) => {

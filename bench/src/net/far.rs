@@ -1,8 +1,7 @@
 //! The far end: listens for every way, and reads and discards the bytes.
 //!
-//! It serves every process that reaches it, as long as it runs. Its resources are bounded: a number
-//! of connections for each way, and a number of channels for each connection. It stores no received
-//! bytes.
+//! It serves every process that reaches it, as long as it runs. Its resources are bounded: a number of connections for
+//! each way, and a number of channels for each connection. It stores no received bytes.
 
 use crate::cpu_time;
 use crate::net::channel::Channel;
@@ -106,8 +105,7 @@ impl Far {
                 continue;
             };
             heard(from);
-            // One short line fits into the socket's buffer, so a client that does not read cannot
-            // block this.
+            // One short line fits into the socket's buffer, so a client that does not read cannot block this.
             let _ = timeout(RETRY, stream.write_all(&line)).await;
         }
     }

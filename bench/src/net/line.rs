@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-/// The name that quinn's TLS requires. It has no meaning, because peers are identified by their
-/// keys.
+/// The name that quinn's TLS requires. It has no meaning, because peers are identified by their keys.
 const SERVER_NAME: &str = "l";
 
 /// Priority of small messages over bulk bytes, on connections whose streams have priorities.

@@ -1,16 +1,13 @@
-//! Compares the cost of the bulk plane with alternatives: the same bytes between two processes, in
-//! several ways.
+//! Compares the cost of the bulk plane with alternatives: the same bytes between two processes, in several ways.
 //!
-//! The two ends run in processes of their own, so that their CPU times are separate. A [`Session`]
-//! controls them and combines their results. The *far* end listens for every [`Way`] and discards
-//! the bytes ([`Far`]). The *near* end is started again for each transfer; it dials, sends, and
-//! prints its [`Figures`] ([`send`]). All ways use two channels of one connection. Small messages
-//! go back and forth on one channel all the time, first alone, and then while the bytes are sent on
-//! the other. The far end answers on the second channel when it has all bytes.
+//! The two ends run in processes of their own, so that their CPU times are separate. A [`Session`] controls them and
+//! combines their results. The *far* end listens for every [`Way`] and discards the bytes ([`Far`]). The *near* end is
+//! started again for each transfer; it dials, sends, and prints its [`Figures`] ([`send`]). All ways use two channels
+//! of one connection. Small messages go back and forth on one channel all the time, first alone, and then while the
+//! bytes are sent on the other. The far end answers on the second channel when it has all bytes.
 //!
-//! A session starts its ends with a command that its caller provides ([`Session::run`]): the same
-//! program with a [`Task`] to [`perform`]. The command line and the table are not part of this
-//! module.
+//! A session starts its ends with a command that its caller provides ([`Session::run`]): the same program with a
+//! [`Task`] to [`perform`]. The command line and the table are not part of this module.
 
 mod channel;
 mod far;

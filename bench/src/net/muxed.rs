@@ -1,5 +1,4 @@
-//! The ways that are libp2p transports. They run without a swarm, so that only the cost of a stream
-//! is measured.
+//! The ways that are libp2p transports. They run without a swarm, so that only the cost of a stream is measured.
 
 use crate::net::BenchError;
 use crate::net::channel::Channel;

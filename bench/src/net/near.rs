@@ -14,8 +14,7 @@ use tokio::time::{sleep, timeout};
 /// How long small messages are sent without a transfer.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// Time allowed beyond the limit of a transfer: to connect, to send small messages alone, and for
-/// the answer.
+/// Time allowed beyond the limit of a transfer: to connect, to send small messages alone, and for the answer.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
 /// Performs one transfer.

@@ -40,8 +40,7 @@ pub async fn perform(task: Task) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Completes when standard input ends. Reads on its own thread, for which the process does not
-/// wait.
+/// Completes when standard input ends. Reads on its own thread, for which the process does not wait.
 fn parent() -> oneshot::Receiver<()> {
     let (gone, heard) = oneshot::channel();
     std::thread::spawn(move || {

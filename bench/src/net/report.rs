@@ -42,15 +42,15 @@ pub struct WayReport {
     /// Time until the connection was usable, milliseconds.
     pub connect_ms: f64,
     /// Median round-trip time of small messages before the transfer, milliseconds.
-    pub rtt_idle_ms: f64,
+    pub rtt_idle_ms: Option<f64>,
     /// Their 99th percentile, milliseconds.
-    pub rtt_idle_p99_ms: f64,
-    /// Median round-trip time of small messages during the transfer, milliseconds.
-    pub rtt_loaded_ms: f64,
+    pub rtt_idle_p99_ms: Option<f64>,
+    /// Median round-trip time of small messages during the transfer, milliseconds; `None` where none came back
+    /// before its end.
+    pub rtt_loaded_ms: Option<f64>,
     /// Their 99th percentile, milliseconds.
-    pub rtt_loaded_p99_ms: f64,
-    /// Bytes declared lost and sent again, divided by the bytes sent; `None` if the way does not
-    /// count them.
+    pub rtt_loaded_p99_ms: Option<f64>,
+    /// Bytes declared lost and sent again, divided by the bytes sent; `None` if the way does not count them.
     pub retransmitted_share: Option<f64>,
     /// Bytes dropped by the emulated link, divided by the bytes sent into it. `None` without a
     /// link, and for TCP, whose bytes the link never drops.
@@ -188,11 +188,10 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// The smallest of the sorted values that is at least as large as the fraction `q` of them; 0 if
-/// there are none.
-fn quantile(sorted: &[f64], q: f64) -> f64 {
+/// The smallest of the sorted values that is at least as large as the fraction `q` of them; `None` if there are none.
+fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let rank = (q * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+    sorted.get(rank.saturating_sub(1)).copied()
 }
 
 #[cfg(test)]
@@ -247,7 +246,7 @@ mod tests {
         assert!((bulk.cpu_s_per_gb - 1.0).abs() < 1e-9);
         assert_eq!(
             (bulk.rtt_idle_ms, bulk.rtt_loaded_ms, bulk.rtt_loaded_p99_ms),
-            (0.1, 50.0, 99.0)
+            (Some(0.1), Some(50.0), Some(99.0))
         );
         assert_eq!(
             (bulk.retransmitted_share, bulk.link_dropped_share),

@@ -99,9 +99,8 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Runs the measurements of a plan. `program` builds the command that starts this same program,
-    /// so that it [`perform`](super::perform)s the [`Task`] whose JSON it receives. Calls `heard`
-    /// after each transfer.
+    /// Runs the measurements of a plan. `program` builds the command that starts this same program, so that it
+    /// [`perform`](super::perform)s the [`Task`] whose JSON it receives. Calls `heard` after each transfer.
     ///
     /// # Errors
     /// If the plan is invalid, or an end cannot be started. A failed transfer is part of the

@@ -130,8 +130,7 @@ pub struct NearTask {
 pub struct FarTask {
     /// The address for all ways.
     pub ip: IpAddr,
-    /// The first of [`FarTask::PORTS`] consecutive ports, each for UDP and TCP; 0 lets the system
-    /// choose.
+    /// The first of [`FarTask::PORTS`] consecutive ports, each for UDP and TCP; 0 lets the system choose.
     pub port: u16,
     /// Settings of our own endpoint.
     pub tuning: Tuning,

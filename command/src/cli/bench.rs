@@ -28,8 +28,7 @@ pub(crate) enum Bench {
     /// Measure how fast codecs encode and decode on one core
     #[command(after_help = super::examples::BENCH_CODECS)]
     Codecs(BenchCodecsArgs),
-    /// Measure transfers between two processes or machines: our bulk connections, quinn, libp2p,
-    /// TLS and TCP
+    /// Measure transfers between two processes or machines: our bulk connections, quinn, libp2p, TLS and TCP
     #[command(after_help = super::examples::BENCH_NET)]
     Net(BenchNetArgs),
     /// One end of `bench net`

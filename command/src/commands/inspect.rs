@@ -72,8 +72,8 @@ fn last_words(dir: &Path) -> String {
             format!("; the last one left in order in round {round} (`murmurate log {dir}`)")
         }
         Some(LogEnd::Broken { round, kind }) => format!(
-            "; its log ends in round {round} with `{kind}`: it was killed or stopped, or its machine failed; \
-             start it again in the same directory (`murmurate log {dir}`)"
+            "; its log ends in round {round} with `{kind}`: its process is stopped (kill -CONT goes on), or it was \
+             killed, or its machine failed: then start it again in the same directory (`murmurate log {dir}`)"
         ),
     }
 }

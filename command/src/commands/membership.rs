@@ -125,7 +125,7 @@ pub(crate) fn members(args: &MembersArgs) -> anyhow::Result<()> {
     if swarm.is_none() {
         let dir = args.dir.display();
         out::tell(format_args!(
-            "no daemon runs in {dir}, so this is what its last one knew, without who is here"
+            "no daemon answers in {dir}, so this is what was written last, without who is here"
         ));
     }
     Ok(())

@@ -21,8 +21,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use murmurate_node::config::Variable;
 use std::path::Path;
 
-/// The keys of the configuration that variables of the environment set. A variable that is no text sets
-/// none.
+/// The keys of the configuration that variables of the environment set. A variable that is no text sets none.
 pub(crate) fn environment() -> Vec<Variable> {
     let all = std::env::vars_os();
     murmurate_node::config::environment(
@@ -39,13 +38,12 @@ pub(crate) fn invite(given: Option<String>) -> Option<String> {
     given.or_else(set).filter(|invite| !invite.is_empty())
 }
 
-/// An error with its causes in one line.
+/// An error in one line, with the causes that it does not itself tell.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
-    error
-        .to_string()
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    let mut causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    causes.dedup_by(|cause, before| before.contains(cause.as_str()));
+    let line = causes.join(": ");
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A progress bar, which `--quiet` hides.

@@ -65,8 +65,11 @@ fn simulate(scenario: &Path, args: &SimArgs) -> anyhow::Result<()> {
 
 /// Runs random scenarios until one fails. The error says how to repeat it.
 fn seeds(first: u64, count: u64) -> anyhow::Result<()> {
+    let Some(end) = first.checked_add(count).filter(|_| count > 0) else {
+        bail!("--seeds: give 1 or more, and no more than there are from --seed on");
+    };
     let (mut events, mut faults) = (0, 0);
-    let held = run_seeds(first..first.saturating_add(count), &mut |_, report| {
+    let held = run_seeds(first..end, &mut |_, report| {
         events += report.counters.events;
         faults += report.counters.faults.len();
     });
@@ -173,10 +176,8 @@ fn chosen(args: &CompareArgs) -> anyhow::Result<Comparison> {
 }
 
 pub(crate) fn survey(args: &SurveyArgs) -> anyhow::Result<()> {
-    let constants = match &args.constants {
-        Some(path) => Constants::from_file(path)?,
-        None => Constants::shipped()?,
-    };
+    let file = args.constants.as_deref();
+    let constants = file.map_or_else(Constants::shipped, Constants::from_file)?;
     let report = run_survey(&args.measured, &constants)?;
     out::report(args.json, &report)
 }

@@ -103,8 +103,7 @@ const INVITE: &str = "murmurate-invite-";
 /// Shorter words of a secret file are no secrets, and stand in many places.
 const SECRET_MIN: usize = 16;
 
-/// The text without the secrets of a daemon's directory, without the secrets in `more`, and without
-/// invites.
+/// The text without the secrets of a daemon's directory, without the secrets in `more`, and without invites.
 fn redacted(text: &str, dir: &Path, more: &[String]) -> String {
     let files = SECRETS.iter().map(|name| dir.join(name));
     let contents: Vec<String> = files

@@ -109,7 +109,8 @@ fn outside(subject: &Subject) -> Finding {
     if subject.joins().is_empty() && !has_key && !has("run.key") && has("checkpoint.json") {
         let dir = subject.dir.clone();
         let lost = MembershipError::Lost(dir);
-        return Finding::failed("membership", Code::NoMember, lost.to_string()).fix(NEW_INVITE);
+        let fix = format!("give --open, here too, if its run is open; else {NEW_INVITE}");
+        return Finding::failed("membership", Code::NoMember, lost.to_string()).fix(fix);
     }
     if subject.joins().is_empty() || has_key {
         let text = if has_key {

@@ -291,6 +291,10 @@ fn a_bad_configuration_is_one_line_with_its_place() {
             "[daemon]\nhttp = \"1.2.3.4:5\"\n",
             "node.toml:2: 1.2.3.4:5 can be reached from outside",
         ),
+        (
+            "[daemon]\nuntil_accuracy = 0.9\nevaluate_every = 0\n",
+            "node.toml:3: `daemon.evaluate_every` must be above 0 with ",
+        ),
     ];
     for (text, start) in cases {
         std::fs::write(&config, text).unwrap();
@@ -370,6 +374,39 @@ fn bad_flags_of_local_are_named_before_anything_starts() {
     for (flags, start) in cases {
         let args = [&["local", "--dir", "swarm"], flags].concat();
         let line = failure_with(2, dir.path(), &args);
+        assert!(line.starts_with(start), "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_or_measured_is_refused_with_its_flag() {
+    let dir = tempfile::tempdir().unwrap();
+    let comparison = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../sim/scenarios/comparison/comparison.toml"
+    );
+    let last = u64::MAX.to_string();
+    let cases = [
+        (
+            &["sim", "compare", comparison, "--presets", "dilocco"][..],
+            "--presets: preset `dilocco` does not exist",
+        ),
+        (&["sim", "--seeds", "0"], "--seeds: give 1 or more"),
+        (
+            &["sim", "--seeds", "5", "--seed", &last],
+            "--seeds: give 1 or more",
+        ),
+        (
+            &["bench", "exchange", "--preset", "none"],
+            "--preset: `none` exchanges nothing",
+        ),
+        (
+            &["bench", "join", "--preset", "bsp"],
+            "--preset: `bsp` exchanges gradients: there are none",
+        ),
+    ];
+    for (args, start) in cases {
+        let line = failure(dir.path(), args);
         assert!(line.starts_with(start), "{line}");
     }
 }

@@ -29,8 +29,7 @@ pub struct RoundStatus {
     pub bytes_received: f64,
     /// Encoded bytes sent and received in an hour.
     pub bytes_per_hour: f64,
-    /// Bytes of memory. Predicted: needed by the model and its method. Measured: resident in the
-    /// process.
+    /// Bytes of memory. Predicted: needed by the model and its method. Measured: resident in the process.
     pub memory_bytes: Option<f64>,
 }
 
@@ -135,8 +134,7 @@ impl Forecaster {
         self.strategy.exchange().agrees()
     }
 
-    /// Predicts a round among `peers` peers from the measured steps and links. `None` before the
-    /// first inner step.
+    /// Predicts a round among `peers` peers from the measured steps and links. `None` before the first inner step.
     pub(super) fn predict(
         &self,
         mean: &RoundMean,

@@ -511,8 +511,7 @@ impl Observer {
         match phase {
             Phase::Train => {
                 self.begin_windows(now);
-                // A newcomer may make a finished swarm continue, so training can follow the last
-                // round.
+                // A newcomer may make a finished swarm continue, so training can follow the last round.
                 (self.ended, self.settled) = (None, None);
             }
             Phase::Paused => self.end_windows(),
@@ -650,8 +649,7 @@ impl StatusHandle {
         }
     }
 
-    /// Runs `f` on the observer under its lock. Keep `f` short, because the HTTP server waits
-    /// meanwhile.
+    /// Runs `f` on the observer under its lock. Keep `f` short, because the HTTP server waits meanwhile.
     pub fn with<T>(&self, f: impl FnOnce(&mut Observer) -> T) -> T {
         f(&mut self.lock())
     }

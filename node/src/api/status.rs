@@ -48,8 +48,7 @@ pub struct Status {
     pub control: ControlStatus,
     /// Number of ended rounds, including earlier lives of this daemon.
     pub rounds_ended: u64,
-    /// Unix time in seconds at the end of the first round that this life of the daemon took part
-    /// in.
+    /// Unix time in seconds at the end of the first round that this life of the daemon took part in.
     pub first_round_unix_s: Option<f64>,
     /// Inner steps in all, including earlier lives.
     pub inner_steps: u64,

@@ -85,8 +85,7 @@ impl Manifest {
         u32::try_from(self.digests.len()).unwrap_or(u32::MAX)
     }
 
-    /// Size of one chunk in bytes; only the last one may be smaller. `None` if the index is out of
-    /// range.
+    /// Size of one chunk in bytes; only the last one may be smaller. `None` if the index is out of range.
     pub fn chunk_bytes(&self, index: u32) -> Option<u64> {
         let start = u64::from(index) * STATE_CHUNK_BYTES as u64;
         let left = self.state.bytes.checked_sub(start)?;

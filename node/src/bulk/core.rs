@@ -118,9 +118,8 @@ impl Remote {
         })
     }
 
-    /// Records that a push which began at `began` was acknowledged at `now`. Returns how long the
-    /// link was busy with it: pushes overlap, so the time counts from the end of the previous push
-    /// if that is later.
+    /// Records that a push which began at `began` was acknowledged at `now`. Returns how long the link was busy with
+    /// it: pushes overlap, so the time counts from the end of the previous push if that is later.
     pub(crate) fn delivered(&self, began: Instant, now: Instant) -> Duration {
         let mut last = self
             .delivered

@@ -35,8 +35,7 @@ pub enum BulkEvent {
     /// A peer's bulk stream violated the protocol or broke off.
     Malformed {
         from: PeerId,
-        /// The fault. [`BulkFault::is_misbehaviour`] says whether it counts against the peer's
-        /// score.
+        /// The fault. [`BulkFault::is_misbehaviour`] says whether it counts against the peer's score.
         what: BulkFault,
     },
 }

@@ -47,8 +47,9 @@ pub(super) fn watch(raw: &RawDaemon) -> Result<WatchConfig, Wrong> {
         let message = format!("must be a share from 0 to 1{meant}");
         return Err(Wrong::of("daemon.until_accuracy", message));
     }
-    if raw.until_loss.is_some_and(|loss| !loss.is_finite()) {
-        let message = "must be a number: the loss in nats";
+    let losses = 0.0..f64::INFINITY;
+    if raw.until_loss.is_some_and(|loss| !losses.contains(&loss)) {
+        let message = "must be a number from 0 on: the loss in nats";
         return Err(Wrong::of("daemon.until_loss", message));
     }
     if raw.ema.is_some_and(|decay| !(0.0..1.0).contains(&decay)) {
@@ -56,7 +57,7 @@ pub(super) fn watch(raw: &RawDaemon) -> Result<WatchConfig, Wrong> {
     }
     let otlp = raw.otlp.as_deref().map(collector).transpose();
     let otlp = otlp.map_err(|why| Wrong::new("daemon.otlp", format!("`daemon.otlp`: {why}")))?;
-    Ok(WatchConfig {
+    let watch = WatchConfig {
         otlp,
         target: Target {
             accuracy: raw.until_accuracy,
@@ -66,5 +67,10 @@ pub(super) fn watch(raw: &RawDaemon) -> Result<WatchConfig, Wrong> {
         keep_best: raw.keep_best.unwrap_or(raw.patience_rounds > 0),
         metrics_dir: raw.metrics_dir.clone(),
         ema: raw.ema,
-    })
+    };
+    if watch.judges() && raw.evaluate_every == Some(0) {
+        let message = "must be above 0 with a goal, with patience_rounds and with keep_best";
+        return Err(Wrong::of("daemon.evaluate_every", message));
+    }
+    Ok(watch)
 }

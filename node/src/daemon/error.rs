@@ -162,7 +162,7 @@ pub enum DaemonError {
     #[error("all rounds are complete, but they are no part of the run: {} {}", .0.text, .0.action)]
     NoMember(Trouble),
     /// The daemon left without a checkpoint of its last rounds.
-    #[error("{0}; the last checkpoint is intact, the training since then is lost")]
+    #[error("{0}; the training since the last checkpoint is lost")]
     Unsaved(String),
     /// The trainer cannot go on, so the peer left.
     #[error("{0}")]

@@ -124,8 +124,7 @@ impl Driver {
         self.pending.push_back(Input::Done { order: id, done });
     }
 
-    /// Sends a message. The queue is bounded and delivery is not guaranteed; the peer's deadlines
-    /// cover a lost frame.
+    /// Sends a message. The queue is bounded and delivery is not guaranteed; the peer's deadlines cover a lost frame.
     pub(super) fn send(&mut self, to: PeerId, message: &Message) {
         if self.on_request.splits.hides(&to) {
             return;
@@ -139,8 +138,7 @@ impl Driver {
     fn emitted(&mut self, event: &Event) -> Option<Fault> {
         let now = self.clock.now();
         if matches!(event, Event::RoundEnded { .. }) {
-            // The status shows a round's time beside its bytes, so both must be read at the same
-            // moment.
+            // The status shows a round's time beside its bytes, so both must be read at the same moment.
             self.read_traffic();
         }
         if matches!(event, Event::Finished { .. }) {
@@ -253,7 +251,7 @@ impl Driver {
         let names = if away.is_empty() {
             String::new()
         } else {
-            format!("; no answer from {}", away.join(", "))
+            format!("; no link to {}", away.join(", "))
         };
         format!(
             "waited {seconds:.0} s for other daemons: {here} of {wanted} are here, {} missing{names}; \

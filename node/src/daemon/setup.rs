@@ -232,9 +232,8 @@ fn keep_pages(config: &Config, parameters: usize) {
     }
 }
 
-/// The plan of a configuration with this number of rounds. Beside the strategy, peers agree on the seed,
-/// from which they draw initial parameters and deal the data, and on the values of the model that are
-/// not trained.
+/// The plan of a configuration with this number of rounds. Beside the strategy, peers agree on the seed, from which
+/// they draw initial parameters and deal the data, and on the values of the model that are not trained.
 ///
 /// # Errors
 /// As [`Strategy::plan`](murmurate_strategies::grid::Strategy::plan).
@@ -325,6 +324,9 @@ fn resumes(config: &Config, from: &Manifest, store: &Store) -> String {
         "resuming from the checkpoint of round {round} in {}",
         dir.display()
     );
+    if (1..=round).contains(&config.run.rounds) {
+        return format!("{resuming}, beyond which there is none to train (give more --rounds)");
+    }
     match rate_jump(config, from) {
         Some(jump) => format!("{resuming}; {jump}"),
         None => resuming,

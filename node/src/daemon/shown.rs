@@ -187,7 +187,7 @@ impl Driver {
             .iter()
             .any(|peer| !self.console.other_data.contains(peer))
         {
-            self.note(&other_data_note(&others));
+            self.note(&other_data_note(self.contacts.roll.me(), others.clone()));
             self.console.other_data = others;
         }
         let skipped = signals.data().map(DataReport::skipped).sum();
@@ -342,7 +342,11 @@ fn vitals(
 }
 
 /// What to say of the daemons that turn out to train other data.
-fn other_data_note(peers: &[PeerId]) -> String {
+fn other_data_note(me: PeerId, mut peers: Vec<PeerId>) -> String {
+    peers.retain(|peer| *peer != me);
+    if peers.is_empty() {
+        return "this daemon's data are not those of its checkpoint (files or `shards` have changed)".to_owned();
+    }
     let names: Vec<String> = peers
         .iter()
         .take(PEERS_NAMED_MAX)

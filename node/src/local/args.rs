@@ -201,6 +201,11 @@ impl FromStr for Cut {
         let between = [number(a)?, number(b)?];
         let during = match time {
             Some(time) => range(time).ok_or_else(bad)?,
+            None if between.contains(&0) => {
+                return Err(format!(
+                    "`{text}` cuts off daemon 0, through which the others join; {FORM}"
+                ));
+            }
             None => Duration::ZERO..Duration::MAX,
         };
         if between[0] == between[1] {
@@ -453,6 +458,13 @@ mod tests {
         assert_eq!(cut.between, [2, 3]);
         assert_eq!(cut.during, Duration::ZERO..Duration::MAX);
         assert!(!cut.one_way && "2>3".parse::<Cut>().unwrap().one_way);
+        for text in ["0-1", "2>0"] {
+            let line = text.parse::<Cut>().unwrap_err();
+            assert!(
+                line.starts_with(&format!("`{text}` cuts off daemon 0")),
+                "{line}"
+            );
+        }
         let cut: Cut = "1-0@5s+2.5s".parse().unwrap();
         assert_eq!(cut.between, [1, 0]);
         let during = Duration::from_secs(5)..Duration::from_millis(7_500);

@@ -2,13 +2,12 @@
 
 use super::args::{IslandsArg, KillEvery, NODES_MAX, shards_of};
 use super::{Cut, FaultAt, HealAt, LateAt, LiarAt, LocalError, PartitionAt};
-use crate::config::as_share;
+use crate::config::{Config, as_share};
 use crate::faults::{Fault, FaultAction};
 use crate::goal::Target;
 use crate::lies::Lie;
 use clap::Args;
 use murmurate_net::emulate::{LinkSpec, NatKind};
-use murmurate_tasks::TaskConfig;
 use murmurate_tasks::config::DataSource;
 use murmurate_tasks::data::ShardKind;
 use std::ffi::OsString;
@@ -184,13 +183,13 @@ impl LocalOptions {
     /// The goal of every daemon: the requested one; otherwise an accuracy of 0.96 on the bundled
     /// images, or none if rounds were requested or the preset has no exchange. The accuracy that other
     /// data allow is not known.
-    pub fn target(&self, preset: &str, task: &TaskConfig) -> Target {
+    pub fn target(&self, config: &Config) -> Target {
         let asked = Target {
             accuracy: self.goal.until_accuracy,
             loss: self.goal.until_loss,
         };
-        let known = matches!(task.data(), Some(DataSource::Bundled));
-        let usual = self.rounds.is_none() && preset != "none" && known;
+        let known = matches!(config.task.data(), Some(DataSource::Bundled));
+        let usual = config.run.rounds == 0 && config.strategy.name() != "none" && known;
         if !usual || asked.is_set() {
             return asked;
         }
@@ -293,7 +292,15 @@ impl LocalOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Overrides;
+    use murmurate_tasks::TaskConfig;
     use murmurate_tasks::config::{AttachedConfig, ImageConfig};
+    use std::path::Path;
+
+    fn config(preset: &str, rounds: u64) -> Config {
+        let text = format!("[run]\nrounds = {rounds}\n[strategy]\npreset = {preset:?}\n");
+        Config::from_text(Path::new("node.toml"), &text, &Overrides::default()).unwrap()
+    }
 
     fn options() -> LocalOptions {
         LocalOptions {
@@ -304,8 +311,9 @@ mod tests {
 
     #[test]
     fn the_target_is_for_those_who_can_reach_it() {
-        let task = &TaskConfig::default();
-        let target = |options: LocalOptions, preset| options.target(preset, task);
+        let target = |options: LocalOptions, preset| {
+            options.target(&config(preset, options.rounds.unwrap_or(0)))
+        };
         let usual = Target {
             accuracy: Some(TARGET_ACCURACY),
             loss: None,
@@ -346,8 +354,11 @@ mod tests {
             ..ImageConfig::default()
         };
         let images = TaskConfig::ImageClassifier(images);
-        assert!(!options().target("diloco", &images).is_set());
         let attached = TaskConfig::Attached(AttachedConfig::default());
-        assert!(!options().target("diloco", &attached).is_set());
+        for task in [images, attached] {
+            let mut config = config("diloco", 0);
+            config.task = task;
+            assert!(!options().target(&config).is_set());
+        }
     }
 }

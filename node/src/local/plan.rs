@@ -64,7 +64,7 @@ impl LocalPlan {
             program,
             preset: base.config.strategy.name().to_owned(),
             seed: base.config.run.seed,
-            target: options.target(base.config.strategy.name(), &base.config.task),
+            target: options.target(&base.config),
             alone: !base.config.strategy.exchange().facts().exchanges,
             kill_every: options.kill_every,
             stranger: options.stranger.then(|| base.config.run.name.clone()),
@@ -179,8 +179,7 @@ pub(super) struct Base {
     pub(super) places: Vec<Place>,
     /// The key of the swarm's own run.
     key: PathBuf,
-    /// The given file sets `daemon.evaluate_every`. With its default, a swarm with short rounds would mostly
-    /// evaluate.
+    /// The given file sets `daemon.evaluate_every`. With its default, a swarm with short rounds would mostly evaluate.
     says_when_to_evaluate: bool,
 }
 
@@ -396,9 +395,8 @@ impl Base {
 const IID_NOTE: &str = "a killed, stopped or lying daemon takes its classes with it: the images \
                         are sharded iid, not by label (--shards by-label: all the same by label)";
 
-/// The division of the data for a swarm; `None` keeps that of the configuration. Returns a note if
-/// the usual default is not used. The usual default is `by-label`, because then daemons must
-/// cooperate to succeed.
+/// The division of the data for a swarm; `None` keeps that of the configuration. Returns a note if the usual default
+/// is not used. The usual default is `by-label`, because then daemons must cooperate to succeed.
 fn choose(options: &LocalOptions, task: &TaskConfig) -> (Option<ShardKind>, Option<&'static str>) {
     let labelled = matches!(task, TaskConfig::ImageClassifier(_));
     let killed = !options.kills.is_empty() || options.kill_every.is_some();
@@ -519,7 +517,7 @@ mod tests {
             "--kill: there is no daemon 4; they are 0 to 3"
         );
         let missing = LocalOptions {
-            cuts: vec!["0-4".parse().unwrap()],
+            cuts: vec!["1-4".parse().unwrap()],
             ..options()
         };
         assert_eq!(

@@ -20,7 +20,7 @@ pub enum StoreError {
     },
     /// The disk is full. The earlier files are intact.
     #[error(
-        "no space left while writing {}; the previous checkpoint is intact, free some space",
+        "no space left while writing {}; earlier checkpoints are intact, free some space",
         path.display()
     )]
     Full {

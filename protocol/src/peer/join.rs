@@ -1,9 +1,8 @@
 //! Before the first round of a life: when a peer begins, and with which state.
 //!
-//! A fresh peer waits until `start_with` peers are here, itself included, and as many of them say
-//! the same. A peer with a checkpoint joins a run that is under way at once. If no run is under way,
-//! the whole swarm was restarted: it waits for the peers that it trained with. Those that hold the
-//! newest state begin; the others take that state over.
+//! A fresh peer waits until `start_with` peers are here, itself included, and as many of them say the same. A peer
+//! with a checkpoint joins a run that is under way at once. If no run is under way, the whole swarm was restarted: it
+//! waits for the peers that it trained with. Those that hold the newest state begin; the others take that state over.
 
 use crate::core::deadlines::Timer;
 use crate::core::{Event, Phase, Remote, Wait};
@@ -90,8 +89,7 @@ impl Peer {
         }
         let fresh = self.fresh();
         let enough = if !fresh && (self.life.once.begun || self.under_way()) {
-            // A peer that comes back continues with peers that take part in rounds, or waits for
-            // them.
+            // A peer that comes back continues with peers that take part in rounds, or waits for them.
             self.cx.view.live().next().is_some()
         } else {
             let late = !fresh && self.life.once.patience > Patience::ForAll;
@@ -143,7 +141,7 @@ impl Peer {
         self.cx.timers.stop(Timer::Join);
     }
 
-    fn fresh(&self) -> bool {
+    pub(super) fn fresh(&self) -> bool {
         self.cx.round == Round(0)
     }
 

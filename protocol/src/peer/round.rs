@@ -834,7 +834,9 @@ impl Peer {
     }
 
     fn save_unless_saved(&mut self) {
-        if self.life.saved_round == Some(self.cx.round) {
+        // From a checkpoint one that was to join a run, and has no state of it, would found another run.
+        let outside = self.cx.config.join && self.fresh() && !self.life.once.begun;
+        if outside || self.life.saved_round == Some(self.cx.round) {
             self.left();
         } else {
             self.save();

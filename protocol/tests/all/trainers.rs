@@ -65,6 +65,23 @@ fn a_peer_that_leaves_does_not_wait_for_a_trainer_that_has_failed() {
 }
 
 #[test]
+fn a_peer_that_leaves_before_it_has_joined_a_run_saves_nothing_from_which_it_would_found_one() {
+    for join in [true, false] {
+        let mut settings = config(peer(0));
+        (settings.join, settings.start_with) = (join, 2);
+        let mut one = One::with(settings, plan(ExchangeKind::Gathered, 1));
+        assert_eq!(one.peer.phase(), Phase::Join);
+        one.feed(Input::Leave);
+        let saves = one.outputs.iter().any(|output| match output {
+            Output::Order { order, .. } => matches!(order, Order::Save { .. }),
+            _ => false,
+        });
+        assert_eq!(saves, !join);
+        assert_eq!(one.peer.phase() == Phase::Left, join);
+    }
+}
+
+#[test]
 fn a_model_that_is_not_evaluated_is_trained_on_unless_its_trainer_is_gone() {
     let reason = || "evaluate() raised".to_owned();
     for (error, left) in [

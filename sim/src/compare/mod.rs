@@ -23,9 +23,8 @@ use crate::run::{RunOptions, run_scenario};
 use crate::task::TrainerFactory;
 use spec::Cell;
 
-/// Runs the whole comparison. Before each run it calls `progress` with the number of completed
-/// runs, the number of all runs, and the next run. If a task refuses a preset or a run fails, the
-/// reason is in its [`Outcome`].
+/// Runs the whole comparison. Before each run it calls `progress` with the number of completed runs, the number of all
+/// runs, and the next run. If a task refuses a preset or a run fails, the reason is in its [`Outcome`].
 ///
 /// # Errors
 /// When a part of the comparison cannot be a scenario whatever the preset.

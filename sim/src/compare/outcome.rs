@@ -114,8 +114,7 @@ fn point(sample: &Sample, peers: f64) -> Point {
     }
 }
 
-/// Where the curve first passes the target, by linear interpolation between the measurements before
-/// and after it.
+/// Where the curve first passes the target, by linear interpolation between the measurements before and after it.
 fn reached(points: &[Point], target: Target) -> Option<Reached> {
     let (goal, sign) = match (target.accuracy, target.loss) {
         (Some(goal), _) => (goal, 1.0),

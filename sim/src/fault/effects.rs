@@ -48,6 +48,14 @@ impl Swarm<'_> {
         }
     }
 
+    /// The scenario's faults whose time or round has not come.
+    pub(crate) fn faults_left(&self) -> usize {
+        let later = |fault: &&Fault| matches!(fault.when, Some(When::At(at)) if at > self.now);
+        let later = self.scenario.faults.iter().filter(later).count();
+        let waiting = self.slots.iter().map(|slot| slot.waiting_faults.len());
+        later + waiting.sum::<usize>() + self.waiting_joins.len()
+    }
+
     pub(crate) fn strike(&mut self, number: usize) -> Result<(), SimError> {
         let Fault { peer, effect, .. } = &self.scenario.faults[number];
         match effect {
@@ -92,8 +100,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// Every machine learns that a machine is banned, and closes its link to it: daemons pass proofs on
-    /// at once.
+    /// Every machine learns that a machine is banned, and closes its link to it: daemons pass proofs on at once.
     fn ban(&mut self, liar: usize) {
         self.sides += 1;
         self.net.set_side(liar, self.sides);
@@ -267,8 +274,7 @@ impl Swarm<'_> {
         self.slots[index].slowness /= factor;
     }
 
-    /// Stops a machine for this long. Its links break if it is silent for longer than the others take to
-    /// notice.
+    /// Stops a machine for this long. Its links break if it is silent for longer than the others take to notice.
     pub(crate) fn pause(&mut self, index: usize, lasts: Duration) {
         let slot = &mut self.slots[index];
         slot.paused_until = slot.paused_until.max(self.now + lasts);

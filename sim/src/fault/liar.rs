@@ -1,6 +1,5 @@
 //! A machine that lies in its slices, in its losses and in its control messages. What its honest peer says is the
-//! material of which it makes other messages, another one for every receiver. It signs whatever it likes as
-//! itself.
+//! material of which it makes other messages, another one for every receiver. It signs whatever it likes as itself.
 //!
 //! It votes and locks for other values, makes false promises, proposes repairs that nothing
 //! justifies and groups that lack a member, claims that rounds are decided or over, and is silent.

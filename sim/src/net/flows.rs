@@ -1,10 +1,9 @@
 //! Bulk transfers as fluid flows. Each link divides its capacity equally among its most urgent flows,
 //! and the others wait. The rate of a flow is its smallest share.
 //!
-//! If a flow cannot use its share of one link because another link is slower, the rest stays
-//! unused. This is exact if all flows of a link are the same, as in an all-reduce, and pessimistic
-//! otherwise. Packets, queues and windows are not modelled here; `transport` adds the cost of slow
-//! start and loss.
+//! If a flow cannot use its share of one link because another link is slower, the rest stays unused. This is exact if
+//! all flows of a link are the same, as in an all-reduce, and pessimistic otherwise. Packets, queues and windows are
+//! not modelled here; `transport` adds the cost of slow start and loss.
 
 use core::cmp::Ordering;
 use murmurate_protocol::Time;
@@ -91,20 +90,10 @@ struct Link {
 /// What a flow carries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
-    bytes: f64,
-    most: f64,
-    priority: u8,
-}
-
-impl Demand {
-    /// Bytes, the highest rate, and the priority.
-    pub(crate) const fn new(bytes: f64, most: f64, priority: u8) -> Self {
-        Self {
-            bytes,
-            most,
-            priority,
-        }
-    }
+    pub(crate) bytes: f64,
+    /// The highest rate.
+    pub(crate) most: f64,
+    pub(crate) priority: u8,
 }
 
 impl Link {
@@ -274,8 +263,7 @@ impl Flows {
         self.grown.is_empty()
     }
 
-    /// Recomputes the share of each flow over these links. A flow that is due now is left alone: it
-    /// is looked at next.
+    /// Recomputes the share of each flow over these links. A flow that is due now is left alone: it is looked at next.
     fn share_out(&mut self, now: Time, links: &[LinkId]) {
         for link in links {
             for at in 0..self.links[*link as usize].flows.len() {
@@ -326,6 +314,14 @@ mod tests {
 
     const NO_MOST: f64 = f64::INFINITY;
 
+    fn demand(bytes: f64, most: f64, priority: u8) -> Demand {
+        Demand {
+            bytes,
+            most,
+            priority,
+        }
+    }
+
     fn at(seconds: f64) -> Time {
         Time::from_nanos((seconds * 1e9) as u64)
     }
@@ -349,7 +345,7 @@ mod tests {
                     now = start;
                     let (number, (_, path, bytes)) = starts.next().unwrap();
                     let owner = Owner::Push(number);
-                    flows.start(start, owner, *path, Demand::new(*bytes, NO_MOST, 0));
+                    flows.start(start, owner, *path, demand(*bytes, NO_MOST, 0));
                 }
                 (Some(due), _) => {
                     now = due;
@@ -391,7 +387,7 @@ mod tests {
         let up = flows.add_link(Some(100.0));
         let path = Path::through([up]);
         let mut start = |seconds, number, bytes, priority| {
-            let demand = Demand::new(bytes, NO_MOST, priority);
+            let demand = demand(bytes, NO_MOST, priority);
             flows.start(at(seconds), Owner::Push(number), path, demand);
             flows.settle(at(seconds));
             flows.appointments().next_back()
@@ -422,7 +418,7 @@ mod tests {
         let path = Path::through([up]);
         for number in 0..50 {
             let owner = Owner::Push(number);
-            flows.start(at(1.0), owner, path, Demand::new(10.0, NO_MOST, 0));
+            flows.start(at(1.0), owner, path, demand(10.0, NO_MOST, 0));
         }
         assert_eq!(flows.appointments().count(), 50, "one for each");
         assert!(flows.flows[0].rate > 50.0, "not shared out yet");
@@ -483,7 +479,7 @@ mod tests {
         let mut flows = Flows::default();
         let up = flows.add_link(Some(10.0));
         let way = Path::through([up]);
-        let flow = flows.start(at(0.0), Owner::Push(0), way, Demand::new(100.0, NO_MOST, 0));
+        let flow = flows.start(at(0.0), Owner::Push(0), way, demand(100.0, NO_MOST, 0));
         flows.settle(at(0.0));
         flows.set_capacity(at(5.0), up, 50.0);
         let last = flows.appointments().next_back().unwrap();

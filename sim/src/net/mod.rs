@@ -151,8 +151,7 @@ impl Network {
         })
     }
 
-    /// Set if one machine can dial another: where their link is missing, through one with which both are
-    /// linked.
+    /// Set if one machine can dial another: where their link is missing, through one with which both are linked.
     pub(crate) fn can_dial(&mut self, a: usize, b: usize) -> bool {
         if self.reachable(a, b) || self.sides[a] != self.sides[b] {
             return self.reachable(a, b);
@@ -219,9 +218,8 @@ impl Network {
         tried + self.latency(a, b) + self.fixed(a, b) * more
     }
 
-    /// When a control message sent now arrives: after all earlier ones of its direction, or `None`
-    /// if it is lost. It uses a stream of its own beside the slices. A lost packet is sent again
-    /// after one and a half round trips.
+    /// When a control message sent now arrives: after all earlier ones of its direction, or `None` if it is lost. It
+    /// uses a stream of its own beside the slices. A lost packet is sent again after one and a half round trips.
     pub(crate) fn message(
         &mut self,
         now: Time,
@@ -279,9 +277,16 @@ impl Network {
             Duration::ZERO
         };
         self.view_mut(from, to).last_bulk = Some(now);
-        let flow = self
-            .flows
-            .start(now, owner, path, Demand::new(on_wire, most, priority));
+        let flow = self.flows.start(
+            now,
+            owner,
+            path,
+            Demand {
+                bytes: on_wire,
+                most,
+                priority,
+            },
+        );
         (flow, extra)
     }
 

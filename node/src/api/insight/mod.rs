@@ -1,6 +1,5 @@
-//! A daemon's memory, by which it explains itself: its waits, the fates of contributions, and the cost of
-//! each round. Everything has a bound, comes from this daemon's own events and clock, and decides
-//! nothing.
+//! A daemon's memory, by which it explains itself: its waits, the fates of contributions, and the cost of each round.
+//! Everything has a bound, comes from this daemon's own events and clock, and decides nothing.
 
 mod equals;
 mod history;

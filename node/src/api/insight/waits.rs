@@ -10,8 +10,7 @@ const PEERS_MAX: usize = 64;
 /// Peers that a round names: those that it waited for the longest.
 const NAMED_MAX: usize = 3;
 
-/// The longest time between two reads that counts as waiting: a process that was stopped waited for
-/// itself.
+/// The longest time between two reads that counts as waiting: a process that was stopped waited for itself.
 const STEP_MAX: Duration = Duration::from_secs(1);
 
 /// A wait that is under way.

@@ -250,7 +250,10 @@ async fn a_swarm_ends_at_a_loss_too_or_misses_it() {
         let (plan, mut swarm) = swarm(&dir, &script, &options);
         let end = swarm
             .run(
-                options.target("diloco", &murmurate_tasks::TaskConfig::default()),
+                crate::goal::Target {
+                    accuracy: None,
+                    loss: Some(target),
+                },
                 None,
             )
             .await

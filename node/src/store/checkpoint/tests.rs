@@ -305,7 +305,7 @@ fn a_full_disk_is_told_apart() {
     assert_eq!(
         line.to_string(),
         "no space left while writing d/checkpoint-1-0/mix.safetensors; \
-         the previous checkpoint is intact, free some space"
+         earlier checkpoints are intact, free some space"
     );
     // Writing to /dev/full fails like writing to a full disk.
     let mut writer =
