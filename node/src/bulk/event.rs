@@ -44,8 +44,7 @@ pub(crate) trait BulkEvents: Send + Sync {
     /// Accepts an event that must not be lost. Waits while the queue is full.
     fn tell(&self, event: BulkEvent) -> BoxFuture<'_, ()>;
 
-    /// Accepts a measurement of a link; `rate` is in bytes per second. It may be dropped, since
-    /// others follow.
+    /// Accepts a measurement of a link; `rate` is in bytes per second. It may be dropped, since others follow.
     fn measured(&self, peer: PeerId, rtt: Duration, rate: u64);
 }
 

@@ -140,8 +140,7 @@ pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) 
     BulkEvent::FetchFailed { what }
 }
 
-/// A chunk may take this many times as long as the slowest that has come, before another donor is asked for
-/// it.
+/// A chunk may take this many times as long as the slowest that has come, before another donor is asked for it.
 const LATE_FACTOR: u32 = 3;
 
 /// It may always take this long: 1 MiB at half a megabyte a second.

@@ -99,8 +99,7 @@ async fn transfer(
     if sent.is_some() || way != Way::Tls {
         return sent;
     }
-    // The connection over TCP broke. QUIC is still there, and a slice that arrived is not taken
-    // twice.
+    // The connection over TCP broke. QUIC is still there, and a slice that arrived is not taken twice.
     let pipe = core.transport.open(to, meta.bytes).await.ok()?;
     send(core, remote, job, (pipe, urgency), &bytes, all_sent).await
 }
@@ -309,8 +308,7 @@ async fn tell_lost(core: &Core, to: PeerId, slices: Vec<SliceId>) {
     }
 }
 
-/// Ends the lane because the link is down: waiting pushes are lost, running ones end in their
-/// current state.
+/// Ends the lane because the link is down: waiting pushes are lost, running ones end in their current state.
 async fn end(
     core: &Core,
     to: PeerId,

@@ -69,8 +69,7 @@ pub trait BulkStore: Send + Sync {
         Bytes::from(room)
     }
 
-    /// True where `to` may fetch a slice, or a state if none is named. A peer may push any slice
-    /// to any peer.
+    /// True where `to` may fetch a slice, or a state if none is named. A peer may push any slice to any peer.
     fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool;
 
     /// The hashes of a state's chunks, 32 bytes each

@@ -201,7 +201,7 @@ impl Driver {
             self.ending.fail(DaemonError::Interrupted);
             return;
         }
-        self.note("leaving: the checkpoint is being written (Ctrl+C again: at once)");
+        self.note("leaving: what is not saved yet is being written (Ctrl+C again: at once)");
         self.feed(Input::Leave);
     }
 

@@ -91,6 +91,11 @@ fn has_begun(facts: &Facts<'_>) -> bool {
     !matches!(phase(facts), Some(Phase::New | Phase::Join) | None)
 }
 
+/// There is no round to miss: the run is paused, or the daemon takes part in none any more.
+fn rests(facts: &Facts<'_>) -> bool {
+    facts.status.control.paused || is_over(facts)
+}
+
 /// The daemon takes part in no round any more.
 fn is_over(facts: &Facts<'_>) -> bool {
     use Phase::{Finished, Leaving, Left};
@@ -346,7 +351,7 @@ fn silent(facts: &Facts<'_>) -> Option<Trouble> {
     let peers = facts.status.peers.iter();
     let silent = peers.filter(|(_, known)| known.suspected && known.is_linked());
     let silent: Vec<String> = silent.map(|(peer, _)| peer.clone()).collect();
-    let name = short(silent.first().filter(|_| !is_over(facts))?);
+    let name = short(silent.first().filter(|_| !rests(facts))?);
     let count = Count::of(facts);
     let too_few = facts.about.agrees && count.here.saturating_sub(silent.len()) < count.needed;
     let go_on = if too_few { "have no result" } else { "go on" };
@@ -359,7 +364,7 @@ fn silent(facts: &Facts<'_>) -> Option<Trouble> {
 
 fn idle(facts: &Facts<'_>) -> Option<Trouble> {
     let idle: Vec<String> = facts.insight.outages.idle.keys().cloned().collect();
-    let name = short(idle.first().filter(|_| !is_over(facts))?);
+    let name = short(idle.first().filter(|_| !rests(facts))?);
     let text = format!(
         "Rounds go on without {}, which contributed nothing for long.",
         named(facts, &idle)

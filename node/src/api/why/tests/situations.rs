@@ -332,6 +332,7 @@ const OF_OTHERS: &[Situation] = &[
     (From::Round9, &[Down(BOB), Down(CAROL), Rounds(300, &[ME])], "isolated", &[Kind::Isolated], "This daemon is cut off", true),
     (From::Round9, &[Down(BOB), Down(CAROL), In(9, Phase::Finished)], "isolated", &[Kind::Isolated], "This daemon is cut off", true),
     (From::Round9, &[Down(BOB), Down(CAROL), Up(CAROL)], "training", &[Kind::PeersLost], GOES_ON, true),
+    (From::Round9, &[Paused, Silent(BOB), IdleUntil(20)], "paused", &[], "paused by the owner", true),
     (From::Round9, &[Paused, Down(BOB)], "paused", &[Kind::PeersLost], "paused by the owner", true),
     (From::Round9, &[Down(BOB), In(9, Phase::Finished)], "finished", &[Kind::PeersLost], GOES_ON, true),
     (From::Round9, &[Silent(BOB)], "training", &[Kind::PeersSilent], "missed its last deadline", true),
@@ -458,7 +459,7 @@ fn leads_with_what_is_grave(facts: &Facts<'_>, name: &str) {
 #[test]
 fn every_view_says_the_same_of_each_situation() {
     let all = [OF_PHASES, OF_WAITS, OF_OTHERS, OF_ITSELF].concat();
-    assert_eq!(all.len(), 67);
+    assert_eq!(all.len(), 68);
     all.iter().for_each(check);
 }
 
