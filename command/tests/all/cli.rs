@@ -295,6 +295,10 @@ fn a_bad_configuration_is_one_line_with_its_place() {
             "[daemon]\nuntil_accuracy = 0.9\nevaluate_every = 0\n",
             "node.toml:3: `daemon.evaluate_every` must be above 0 with ",
         ),
+        (
+            "[daemon]\npatience_rounds = 2\nevaluate_every = 0\n[run]\nrounds = 9\n",
+            "node.toml:3: `daemon.evaluate_every` must be above 0 with ",
+        ),
     ];
     for (text, start) in cases {
         std::fs::write(&config, text).unwrap();

@@ -291,7 +291,7 @@ fn rate(key: &'static str, raw: &Option<RawRate>) -> Result<Option<u64>, Wrong> 
 }
 
 fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
-    let raw = &raw.daemon;
+    let (raw, rounds) = (&raw.daemon, raw.run.rounds);
     let http: SocketAddr = raw.http.parse().map_err(|_| {
         let message = format!(
             "`{}` is not an address and port such as 127.0.0.1:9100",
@@ -334,7 +334,7 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
             .device
             .parse()
             .map_err(|e| Wrong::named("daemon.device", &e))?,
-        watch: watch(raw)?,
+        watch: watch(raw, rounds)?,
     })
 }
 

@@ -39,17 +39,16 @@ pub(crate) fn as_share(given: f64) -> String {
     format!("; {given} % is {}", given / 100.0)
 }
 
-/// Reads and checks the keys.
-pub(super) fn watch(raw: &RawDaemon) -> Result<WatchConfig, Wrong> {
+/// Reads and checks the keys, for a run with this many rounds; zero has no end.
+pub(super) fn watch(raw: &RawDaemon, rounds: u64) -> Result<WatchConfig, Wrong> {
     let share = |value: &f64| (0.0..=1.0).contains(value);
     if raw.until_accuracy.as_ref().is_some_and(|v| !share(v)) {
         let meant = raw.until_accuracy.map(as_share).unwrap_or_default();
         let message = format!("must be a share from 0 to 1{meant}");
         return Err(Wrong::of("daemon.until_accuracy", message));
     }
-    let losses = 0.0..f64::INFINITY;
-    if raw.until_loss.is_some_and(|loss| !losses.contains(&loss)) {
-        let message = "must be a number from 0 on: the loss in nats";
+    if raw.until_loss.is_some_and(|loss| !loss.is_finite()) {
+        let message = "must be a number: the loss in nats";
         return Err(Wrong::of("daemon.until_loss", message));
     }
     if raw.ema.is_some_and(|decay| !(0.0..1.0).contains(&decay)) {
@@ -68,8 +67,9 @@ pub(super) fn watch(raw: &RawDaemon) -> Result<WatchConfig, Wrong> {
         metrics_dir: raw.metrics_dir.clone(),
         ema: raw.ema,
     };
-    if watch.judges() && raw.evaluate_every == Some(0) {
-        let message = "must be above 0 with a goal, with patience_rounds and with keep_best";
+    let needs_several = raw.patience_rounds > 0 || (rounds == 0 && watch.judges());
+    if needs_several && raw.evaluate_every == Some(0) {
+        let message = "must be above 0 with patience_rounds, and without `run.rounds` with a goal or keep_best";
         return Err(Wrong::of("daemon.evaluate_every", message));
     }
     Ok(watch)

@@ -345,7 +345,7 @@ fn vitals(
 fn other_data_note(me: PeerId, mut peers: Vec<PeerId>) -> String {
     peers.retain(|peer| *peer != me);
     if peers.is_empty() {
-        return "this daemon's data are not those of its checkpoint (files or `shards` have changed)".to_owned();
+        return "the data are not those of the checkpoint: put files and `shards` back, or go on with these".to_owned();
     }
     let names: Vec<String> = peers
         .iter()
